@@ -100,6 +100,6 @@ def test_whatever_is_sent_is_answered_and_never_a_fault_of_ours(seed: int) -> No
                 assert reply.code < 500, (method, path, headers, data)
                 if reply.code >= 400:
                     assert reply.message
-            assert here.server.meter.panics == 0
+            assert here.server.metrics.panics == 0
 
     told(story)

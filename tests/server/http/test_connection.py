@@ -139,7 +139,7 @@ def test_a_client_that_asks_and_never_reads_is_cut_off(monkeypatch: pytest.Monke
             assert listener is not None
             while listener.connections:
                 await asyncio.sleep(0.01)
-            assert here.server.meter.count() < 500
+            assert here.server.metrics.count() < 500
 
     told(story)
 

@@ -106,7 +106,7 @@ def test_one_request_too_many_is_asked_to_come_again(groups: tuple[str, ...], co
                 slow.go.set()
             assert [task.result().code for task in first] == [201, 201]
             assert third.result().code == code
-            assert here.server.meter.in_flight == {"readOnly": 0, "mutating": 0}
+            assert here.server.metrics.in_flight == {"readOnly": 0, "mutating": 0}
 
     told(story)
 
@@ -117,7 +117,7 @@ def test_a_request_that_takes_too_long_is_given_up() -> None:
         async with world(limits=Limits(request_s=0.05), specials=slow.specials) as here, here.line() as line:
             line.request("POST", REVIEWS, REVIEW)
             await slow.until(1)
-            here.server._front.sweep(time.perf_counter() + 1.0)
+            here.server._filters.sweep(time.perf_counter() + 1.0)
             reply = await line.reply()
             assert (reply.code, reply.json["reason"]) == (504, "Timeout")
             assert await line.ended()
@@ -132,7 +132,7 @@ def test_a_fault_of_ours_is_an_answer_and_a_count_and_the_server_goes_on(caplog:
             assert (reply.code, reply.json["reason"]) == (500, "InternalError")
             assert "ZeroDivisionError" not in reply.message
             assert reply.headers["audit-id"] in reply.message
-            assert here.server.meter.panics == 1
+            assert here.server.metrics.panics == 1
 
     told(story)
     assert len([one for one in caplog.records if one.levelname == "ERROR"]) == 1

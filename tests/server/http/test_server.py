@@ -24,7 +24,7 @@ def test_a_port_that_is_taken_is_said_so() -> None:
     async def story() -> None:
         async with world() as here:
             settings = ServerSettings(port=here.server.address[1])
-            with pytest.raises(InputError, match="is in use already"):
+            with pytest.raises(InputError, match="is in use"):
                 await serve(settings, registry(), Door(), printers, tls=None)
 
     told(story)

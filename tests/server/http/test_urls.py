@@ -53,7 +53,7 @@ def test_a_slash_that_was_escaped_leads_nowhere() -> None:
         ("/api/v1/namespaces/default/pods/%2e", "Name parameter invalid: \".\": may not be '.'"),
         ("/api/v1/namespaces/default/pods/%ff", "the path of the request is not UTF-8"),
         ("/api/v1/namespaces/default/pods/a%00b", "the path of the request has characters that cannot be printed"),
-        ("api", "the path of the request does not begin with a slash"),
+        ("api", "the request path does not start with a slash"),
     ],
 )
 def test_odd_paths_are_refused_in_words(path: str, message: str) -> None:

@@ -45,7 +45,7 @@ def test_a_watch_ends_when_its_time_is_over() -> None:
         async with world() as here:
             reply = await here.get(f"{PODS}?watch=1&timeoutSeconds=1")
             assert (reply.code, reply.body) == (200, b"")
-            assert sum(here.server.meter.long_running.values()) == 0
+            assert sum(here.server.metrics.long_running.values()) == 0
 
     told(story)
 
@@ -91,8 +91,8 @@ def test_a_client_that_leaves_is_forgotten() -> None:
             async with here.line() as line:
                 line.request("GET", f"{PODS}?watch=1")
                 await line.head()
-                assert sum(here.server.meter.long_running.values()) == 1
-            while sum(here.server.meter.long_running.values()):
+                assert sum(here.server.metrics.long_running.values()) == 1
+            while sum(here.server.metrics.long_running.values()):
                 await asyncio.sleep(0)
             assert len(here.server._streams) == 0
 

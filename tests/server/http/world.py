@@ -209,7 +209,7 @@ async def world(
         logs=logs,
         checks=checks,
         wall_ns=lambda: NOW_NS,
-        dice=lambda: 0.5,
+        rand=lambda: 0.5,
     )
     try:
         yield World(server, registry, door, client_tls)
@@ -217,7 +217,7 @@ async def world(
         await server.stop()
         await registry.aclose()
         # A fault of the server is a fault, whatever the test was about.
-        assert server.meter.panics == 0 or door.broken
+        assert server.metrics.panics == 0 or door.broken
 
 
 def pod(name: str = "p", **metadata: Any) -> Object:

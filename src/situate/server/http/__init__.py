@@ -1,5 +1,6 @@
-"""The API on the network: HTTP/1.1 on TLS, one handler, our own reading of paths.
+"""The API over HTTP/1.1 and TLS.
 
-It reads requests and writes answers, and keeps clients from hurting the server. What an object is, who may change it
-and how is decided elsewhere; whatever goes wrong is answered with a Status.
+`server` builds everything; `filters` is what every request passes; `routing` finds the handler: `objects`, `watches`,
+`scale`, `pod_logs` or `health`. `urls`, `query`, `negotiation` and `bodies` parse a request; `rendering`, `responses`
+and `streams` write the response. Objects are validated, and authorization is decided, elsewhere.
 """

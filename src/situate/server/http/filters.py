@@ -1,6 +1,6 @@
-"""What every request passes, in this order: where to, who, in the name of whom, is there room, may they, then the work.
+"""The filters of every request: URL, authentication, impersonation, limits, authorization; then the handler.
 
-Whatever goes wrong on the way is an answer with a Status. A fault of our own is one line in the log, a 500 and a count.
+Every error becomes a response with a Status. A bug of ours is a line in the log, a 500 and a count.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ __all__ = ["RequestFilters"]
 UNLIMITED_GROUP: Final = "system:masters"
 BUSY: Final = "too many requests, please try again later"
 STOPPING: Final = "the server is shutting down"
-LATE: Final = "the request did not finish within the time that it may take"
-PANIC: Final = "A request failed for a fault of the server"
-INTERNAL: Final = "an error on the server: its log has more under request {id}"
+LATE: Final = "the request did not finish within its time limit"
+PANIC: Final = "A request failed because of a bug in the server"
+INTERNAL: Final = "an error on the server: see request {id} in its log"
 _READS: Final = ("get", "list", "watch", "head", "options")
 _SHOWN: Final = {"create": "POST", "update": "PUT"}
 _NOTHING: Final = Attributes("")
@@ -55,7 +55,7 @@ _log = Log(__name__)
 
 
 class RequestState(Struct):
-    """What is known about a request so far: for its log line, the audit and the counts."""
+    """What is known about a request so far, for its log line, the audit log and the metrics."""
 
     id: str
     started: float
@@ -65,11 +65,11 @@ class RequestState(Struct):
     attributes: Attributes = _NOTHING
     caller: Caller | None = None
     impersonator: Caller | None = None
-    """Who was authenticated, if the caller is somebody that they speak for."""
+    """Who was authenticated, if they impersonate the caller."""
     decision: str = ""
     lane: str = ""
     long_running: bool = False
-    """A watch, or a log that is followed: it may last, and is not counted as in flight."""
+    """A watch, or a log that is followed: not counted as in flight."""
     labels: RequestLabels | None = None
     late: bool = False
 
@@ -99,7 +99,7 @@ class RequestFilters:
 
     @property
     def running(self) -> int:
-        """Requests that are being answered, watches among them."""
+        """Requests being served, including watches."""
         return len(self._running)
 
     # -- one request ---------------------------------------------------------------------------------------------
@@ -130,7 +130,7 @@ class RequestFilters:
         return cast(web.StreamResponse, response)
 
     async def _handle(self, request: web.BaseRequest, state: RequestState) -> Response:
-        """An answer, whatever happens."""
+        """A response, whatever happens."""
         try:
             return await self._filtered(request, state)
         except StatusError as error:
@@ -150,12 +150,12 @@ class RequestFilters:
             _log.error(PANIC, err=what, at=f"{Path(frame.filename).name}:{frame.lineno}", **keys)
             text = INTERNAL.format(id=state.id)
             response = status_response(StatusError(HTTPStatus.INTERNAL_SERVER_ERROR, "InternalError", text))
-        # What is still to come of a body is not read to its end for a client that was refused.
+        # Do not read the rest of the body of a request that was refused.
         response.close = response.close or not request.content.is_eof()
         return response
 
     async def _filtered(self, request: web.BaseRequest, state: RequestState) -> Response:
-        # 1. Where to.
+        # 1. The URL.
         headers = request.headers
         raw_path, _, raw_query = request.raw_path.partition("?")
         self._hosts.check(headers.get("Host", ""))
@@ -164,25 +164,25 @@ class RequestFilters:
         watch = url.plural != "" and queries.flag(query, "watch") is True
         verb = verb_of(request.method, url, watch)
         state.attributes = _attributes(verb, url, query)
-        # 2. Who.
+        # 2. Authentication.
         agent = headers.get("User-Agent", "")
         peer = request.protocol.certificate() if isinstance(request.protocol, Connection) else None
         state.caller = caller = self._gate.authenticate(peer, headers.get("Authorization", ""), agent)
-        # 3. In the name of whom.
+        # 3. Impersonation.
         if _impersonates(headers):
             state.caller = self._gate.impersonate(caller, headers.items())
             state.impersonator, caller = caller, state.caller
-        # 4. Is there room.
+        # 4. Limits.
         state.long_running = verb == "watch" or (url.subresource == "log" and queries.flag(query, "follow") is True)
         self._enter(state, verb, caller)
-        # 5. May they.
+        # 5. Authorization.
         try:
             self._gate.authorize(caller, state.attributes)
         except StatusError:
             state.decision = "forbid"
             raise
         state.decision = "allow"
-        # 6. The work.
+        # 6. The handler.
         response = await self._routing.handle(request, url, verb, query, caller, state.id)
         encoding = headers.get("Accept-Encoding", "")
         if encoding and response.code == HTTPStatus.OK:
@@ -234,7 +234,7 @@ class RequestFilters:
         self._gate.audit.record(record)
 
     def _labels(self, state: RequestState) -> RequestLabels:
-        """The labels of a request in the counts. What is not served has no name there: clients must not make series."""
+        """The labels of a request. A path that is not served has none, so that clients cannot create series."""
         url, resource = state.url, state.url.resource
         verb = _SHOWN.get(state.attributes.verb, state.attributes.verb.upper())
         if resource is None:
@@ -244,7 +244,7 @@ class RequestFilters:
         return (verb, resource.group, resource.version, resource.plural, url.subresource, scope)
 
     def _id(self, request: web.BaseRequest) -> str:
-        """The client's own, if it gave one that is fit to be shown."""
+        """The client's Audit-Id, if it has one that is safe to show."""
         given = request.headers.get("Audit-Id", "")
         if given and len(given) <= 64 and given.replace("-", "").isalnum() and given.isascii():
             return given
@@ -253,7 +253,7 @@ class RequestFilters:
     # -- time ----------------------------------------------------------------------------------------------------
 
     def sweep(self, now: float) -> None:
-        """End requests that take too long. `now` is of the clock that perf_counter is."""
+        """Cancel requests that take too long. `now` is a time of perf_counter."""
         oldest = now - self._limits.request_s
         for task, state in list(self._running.items()):
             if not state.long_running and state.started < oldest and not state.late:
@@ -266,7 +266,7 @@ def _impersonates(headers: Iterable[str]) -> bool:
 
 
 def _attributes(verb: str, url: RequestUrl, query: Query) -> Attributes:
-    """What is asked, as an authorizer sees it."""
+    """The attributes of a request for the authorizer."""
     if not url.plural:
         return Attributes(verb, path=url.path)
     name, fields = url.name, ""

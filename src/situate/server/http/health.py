@@ -1,4 +1,4 @@
-"""/healthz, /livez and /readyz, in Kubernetes' own text."""
+"""Serves /healthz, /livez and /readyz, with kube-apiserver's text."""
 
 from __future__ import annotations
 

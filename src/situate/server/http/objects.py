@@ -1,4 +1,4 @@
-"""The verbs on objects: a request in, an answer out, everything in between is the registry's."""
+"""Serves the verbs on objects: decodes the request, calls the registry, renders the response."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ RETURNS_DELETED: Final = frozenset(
         "volumeattachments",
     )
 )
-"""Deleting one of these is answered with the object as it was last; of all others with a Status."""
+"""The response to a delete of these is the last state of the object; of all others a Status."""
 NEWLINE: Final = b"\n"
 
 
@@ -66,7 +66,7 @@ class ObjectHandler:
         return Response(HTTPStatus.OK, await renderer.list_chunks(listing))
 
     async def read_computed(self, request: ApiRequest, views: ComputedResources) -> Response:
-        """A read of what is not kept, but worked out."""
+        """Read a computed resource."""
         renderer = self.renderer(request)
         if request.verb == "get":
             return Response(HTTPStatus.OK, (renderer.object(await views.get(request.target)), NEWLINE))
@@ -124,7 +124,7 @@ class ObjectHandler:
         gone = await self._registry.delete_collection(request.target, request.caller, selected, options)
         return Response(HTTPStatus.OK, await renderer.list_chunks(gone))
 
-    # -- what is only asked --------------------------------------------------------------------------------------
+    # -- creates that store nothing -----------------------------------------------------------------------------
 
     async def run_handler(self, request: ApiRequest, handler: CreateHandler) -> Response:
         options = query.write_options(request.query, "CreateOptions")
@@ -136,7 +136,7 @@ class ObjectHandler:
 
 
 def check_names(request: ApiRequest, obj: Object) -> None:
-    """That an object which is to be changed is where the path says it is. Raises StatusError."""
+    """Check that the name and namespace of an object match the URL. Raises StatusError."""
     metadata = obj.get("metadata") or {}
     url, namespaced = request.url, request.resource.namespaced
     namespace = metadata.get("namespace", "")
@@ -152,7 +152,7 @@ def check_names(request: ApiRequest, obj: Object) -> None:
 
 
 def deletion(request: ApiRequest, uid: str) -> Object:
-    """The Status that tells of a deletion."""
+    """The Status that answers a delete."""
     details: dict[str, Any] = {"name": request.url.name}
     if request.resource.group:
         details["group"] = request.resource.group

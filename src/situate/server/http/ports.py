@@ -1,4 +1,4 @@
-"""What the HTTP side asks of its neighbours: who is it, may they, note it, show it, read its log. Protocols only."""
+"""What the HTTP server needs from the rest: authentication, audit, tables, computed resources, pod logs."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ class Audit(Protocol):
 
 
 class EventStream(Protocol):
-    """Events of a watch."""
+    """The events of a watch."""
 
     def __aiter__(self) -> Self: ...
 
     async def __anext__(self) -> WatchEvent: ...
 
     def ready(self) -> list[WatchEvent]:
-        """What can be told without waiting."""
+        """The events available without waiting."""
 
     async def aclose(self) -> None: ...
 
 
 class ComputedResources(Protocol):
-    """Resources that are worked out when they are asked for; situate.server.views.views.Views is one."""
+    """Resources that are computed when read; see situate.server.views.views.Views."""
 
     async def get(self, target: Target) -> StoredObject: ...
 
@@ -56,7 +56,7 @@ class ComputedResources(Protocol):
 
 
 class Gate(Protocol):
-    """What every request passes; situate.server.identity.identity.Identity is one."""
+    """Authenticates and authorizes every request; see situate.server.identity.identity.Identity."""
 
     @property
     def audit(self) -> Audit: ...
@@ -69,7 +69,7 @@ class Gate(Protocol):
 
 
 class Tables(Protocol):
-    """How `kubectl get` shows things; the module situate.server.tables.printers is one."""
+    """The tables of `kubectl get`; see the module situate.server.tables.printers."""
 
     def columns_of(self, resource: Resource) -> Sequence[Mapping[str, Any]]: ...
 
@@ -83,28 +83,28 @@ _PLAIN: Final = WriteOptions()
 
 @dataclass(frozen=True, slots=True)
 class CreateRequest:
-    """A request that is no plain read or write of an object, without anything of HTTP."""
+    """A create that stores no object, without HTTP."""
 
     target: Target
     body: Object
-    """Decoded, of the kind that was promised."""
+    """Decoded, of the kind of the handler."""
     caller: Caller
     options: WriteOptions = _PLAIN
     dry_run: bool = False
 
 
 CreateCall: TypeAlias = Callable[[CreateRequest], Awaitable[Object]]
-"""Gives the object of the answer, with kind and apiVersion: a Status, a review, a token."""
+"""Returns the object of the response, with kind and apiVersion: a Status, a review, a token."""
 
 
 @dataclass(frozen=True, slots=True)
 class CreateHandler:
-    """A create whose object is not kept: of a subresource, or of a resource that is only asked."""
+    """Handles a create that stores no object: of a subresource, or of a review."""
 
     call: CreateCall
     api_version: str
     kind: str
-    """Of the body."""
+    """Of the request body."""
 
 
 CreateHandlers: TypeAlias = Mapping[tuple[str, str, str], CreateHandler]
@@ -113,7 +113,7 @@ CreateHandlers: TypeAlias = Mapping[tuple[str, str, str], CreateHandler]
 
 @dataclass(frozen=True, slots=True)
 class LogOptions:
-    """Of a pod's log."""
+    """Options of pods/log."""
 
     follow: bool = False
     previous: bool = False
@@ -126,8 +126,8 @@ class LogOptions:
 
 
 class LogSource(Protocol):
-    """Whoever can reach what a container wrote."""
+    """Reads container logs."""
 
     async def open(self, namespace: str, pod: str, container: str, options: LogOptions) -> AsyncIterator[bytes]:
-        """Pieces of it as they come. Raises StatusError."""
+        """The log in pieces, as they come. Raises StatusError."""
         ...

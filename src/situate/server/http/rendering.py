@@ -1,4 +1,4 @@
-"""Objects in the form that was asked for: as they are, as rows of a Table, or their metadata alone."""
+"""Renders objects in the requested form: as they are, as rows of a Table, or as PartialObjectMetadata."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ __all__ = ["INCLUDE_OBJECT", "Renderer", "include_object"]
 INCLUDE_OBJECT: Final = ("", "None", "Metadata", "Object")
 META: Final = "meta.k8s.io"
 SLICE: Final = 100
-"""Objects that are decoded and shown before others have their turn."""
+"""Objects to render before yielding to other tasks."""
 _END: Final = b"]}\n"
 
 
 class _Stored(msgspec.Struct, gc=False):
-    """Of a stored object, where its metadata is."""
+    """The metadata of a stored object, not decoded."""
 
     metadata: msgspec.Raw
 
@@ -38,14 +38,14 @@ _metadata: Final = msgspec.json.Decoder(_Stored).decode
 
 
 def include_object(asked: str) -> str:
-    """What a row carries of its object, by the option includeObject. Raises StatusError."""
+    """The option includeObject: how much of its object a row has. Raises StatusError."""
     if asked not in INCLUDE_OBJECT:
         raise bad_request(f'unrecognized includeObject value: "{asked}"')
     return asked or "Metadata"
 
 
 class Renderer:
-    """Makes bodies of one form for one request."""
+    """Renders the response of one request."""
 
     __slots__ = ("_as_stored", "_columns_sent", "_form", "_include", "_now_ns", "_resource", "_tables")
 
@@ -80,9 +80,9 @@ class Renderer:
     # -- lists ---------------------------------------------------------------------------------------------------
 
     async def list_chunks(self, listing: ListResult) -> list[bytes] | Iterator[bytes]:
-        """In pieces. A long list is not made at one go: others want to be answered, too.
+        """A list in chunks. Rendering a long Table yields to other tasks in between.
 
-        Of objects as they are, pieces are made as they are taken, so that a long list need not be held.
+        Without a Table, chunks are made as they are sent, so that a long list need not be in memory.
         """
         form, resource = self._form, self._resource
         if form.shape == "PartialObjectMetadata":
@@ -149,7 +149,7 @@ class Renderer:
     # -- watches -------------------------------------------------------------------------------------------------
 
     def line(self, event: WatchEvent) -> bytes:
-        """One event of a watch, with its newline. Of objects as they are, the same bytes for all who watch."""
+        """One event of a watch, with its newline. All watches share the bytes of a plain object."""
         if not self._form.shape or (event.stored is None and event.type == "ERROR"):
             return event.line(self._resource)
         if event.stored is None:
@@ -169,18 +169,18 @@ class Renderer:
         return encode({"type": event.type, "object": shown}) + b"\n"
 
     def _partial_line(self, event_type: str, stored: StoredObject) -> bytes:
-        """The metadata as it is stored, with what goes in front: nothing of the object is decoded."""
+        """The stored metadata with a prefix; nothing is decoded."""
         start = f'{{"type":"{event_type}","object":{{"kind":"PartialObjectMetadata","apiVersion":"{META}/'
         version = f'{self._form.version}","metadata":{{"resourceVersion":"{stored.revision}",'
         return f"{start}{version}".encode() + bytes(_metadata(stored.value).metadata)[1:] + b"}}\n"
 
     def _bookmark(self, event: WatchEvent) -> Object:
-        """How far the watch has come, in the form that was asked for."""
-        told = msgspec.json.decode(event.line(self._resource), type=dict[str, Any])["object"]
+        """A bookmark in the requested form."""
+        plain = msgspec.json.decode(event.line(self._resource), type=dict[str, Any])["object"]
         if self._form.shape != "Table":
-            return self._partial(told)
+            return self._partial(plain)
         metadata = {"resourceVersion": str(event.revision)}
-        row = {"cells": [], "object": self._partial(told)}
+        row = {"cells": [], "object": self._partial(plain)}
         table = self._table([], metadata, columns=not self._columns_sent)
         table["rows"] = [row]
         return table

@@ -1,4 +1,4 @@
-"""A request past the filters: where it goes, who asks, what it says. Made by the front, read by the handlers."""
+"""A request after the filters, as the handlers get it."""
 
 from __future__ import annotations
 

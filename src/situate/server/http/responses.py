@@ -1,6 +1,6 @@
-"""Answers as bytes: heads, bodies, Statuses, Warning headers.
+"""Responses as bytes: headers, bodies, Statuses, Warning headers.
 
-Written to the connection in one piece, past aiohttp's own response classes, which cost more than the rest of a read.
+A response is one write to the connection. aiohttp's own response classes cost more than the rest of a read.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ __all__ = ["Response", "compress", "encode", "head", "object_response", "status_
 JSON: Final = "application/json"
 TEXT: Final = "text/plain; charset=utf-8"
 JOIN_BYTES: Final = 64 << 10
-"""Head and body up to this size are written as one piece."""
+"""Headers and body up to this size are one write."""
 SLOW_CLIENT_S: Final = 30.0
-"""For a client to read a piece of a large answer."""
+"""For a client to read a piece of a large response."""
 WARNING_CHARS: Final = 256
 WARNINGS_BYTES: Final = 4096
 GZIP_LEVEL: Final = 1
@@ -36,7 +36,7 @@ _NO_BODY: Final = (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED)
 
 
 class _Clock:
-    """The Date header, made once a second."""
+    """The Date header, formatted once a second."""
 
     second = 0
     line = ""
@@ -51,12 +51,12 @@ def _date() -> str:
 
 
 def head(code: int, lines: str) -> bytes:
-    """The status line and the headers, of which `lines` are all but the date."""
+    """The status line and the headers; `lines` are all headers but the date."""
     return f"HTTP/1.1 {code} {_PHRASES.get(code, '')}\r\n{lines}{_date()}\r\n".encode("latin-1", "replace")
 
 
-async def _taken(request: web.BaseRequest, transport: asyncio.Transport) -> None:
-    """Wait until the client has read most of what it was sent. One that reads nothing for long is cut off."""
+async def _drained(request: web.BaseRequest, transport: asyncio.Transport) -> None:
+    """Wait until the client has read most of what was sent. A client that reads nothing for long is disconnected."""
     try:
         async with asyncio.timeout(SLOW_CLIENT_S):
             await request.writer.drain()
@@ -68,7 +68,7 @@ async def _taken(request: web.BaseRequest, transport: asyncio.Transport) -> None
 
 
 class Response:
-    """What a request gets. aiohttp takes it for a response: it prepares it, and ends it."""
+    """The response to a request. aiohttp calls `prepare` and `write_eof`."""
 
     __slots__ = ("body", "close", "code", "content_type", "headers", "keep_alive", "reason", "written")
 
@@ -79,16 +79,16 @@ class Response:
         content_type: str = JSON,
         headers: str = "",
     ) -> None:
-        """An iterator is taken piece by piece, as the client reads; it must not fail."""
+        """An iterator is sent piece by piece, as the client reads; it must not raise."""
         self.code = code
         self.body = body
         self.content_type = content_type
         self.headers = headers
-        """Lines, each with its end."""
+        """Header lines, each with its CRLF."""
         self.reason = ""
         self.close = False
         self.written = False
-        """By whoever made it: a stream that is over."""
+        """A stream has sent it already."""
         self.keep_alive = True
 
     async def prepare(self, request: web.BaseRequest) -> None:
@@ -98,10 +98,10 @@ class Response:
         transport = request.transport
         if transport is None or transport.is_closing():
             raise ConnectionResetError("the client is gone")
-        # Asked of the plain kinds first: to ask whether something is an iterator takes longer than to send it.
+        # Test for the plain types first: isinstance(…, Iterator) takes longer than sending the response.
         if not isinstance(self.body, (bytes, tuple)) and isinstance(self.body, Iterator):
             if request.version >= HttpVersion11:
-                await self._flow(request, transport, self.body)
+                await self._send_chunked(request, transport, self.body)
                 return
             self.body = list(self.body)
         pieces = (self.body,) if isinstance(self.body, bytes) else self.body
@@ -117,18 +117,20 @@ class Response:
         request.writer.output_size += len(first) + size
         if size <= JOIN_BYTES:
             transport.write(b"".join((first, *pieces)))
-            # One that sends requests and reads no answers.
+            # A client that sends requests and reads no responses.
             if getattr(request.protocol, "paused", False):
-                await _taken(request, transport)
+                await _drained(request, transport)
             return
         transport.write(first)
         for piece in pieces:
-            await _taken(request, transport)
+            await _drained(request, transport)
             transport.write(piece)
-        await _taken(request, transport)
+        await _drained(request, transport)
 
-    async def _flow(self, request: web.BaseRequest, transport: asyncio.Transport, pieces: Iterator[bytes]) -> None:
-        """In chunks: how long it will be is not known."""
+    async def _send_chunked(
+        self, request: web.BaseRequest, transport: asyncio.Transport, pieces: Iterator[bytes]
+    ) -> None:
+        """In chunks, since the length is not known."""
         kind = f"Content-Type: {self.content_type}\r\nTransfer-Encoding: chunked\r\n"
         closing = "" if self.keep_alive else "Connection: close\r\n"
         self.written = True
@@ -137,13 +139,13 @@ class Response:
         transport.write(first)
         for piece in pieces:
             transport.write(b"%x\r\n%b\r\n" % (len(piece), piece))
-            # A turn for the others, even if this client reads as fast as we write.
+            # Yield to other tasks, even if this client reads as fast as we write.
             await asyncio.sleep(0)
-            await _taken(request, transport)
+            await _drained(request, transport)
         transport.write(b"0\r\n\r\n")
 
     async def write_eof(self, data: bytes = b"") -> None:
-        """Everything was written by `prepare`."""
+        """`prepare` has sent everything."""
 
 
 def object_response(code: int, obj: Any) -> Response:
@@ -158,7 +160,7 @@ def status_response(error: StatusError) -> Response:
 
 
 def warning_headers(texts: Sequence[str]) -> str:
-    """Warning headers, as kubectl prints them. What does not fit in is cut, and then left out."""
+    """Warning headers, as kubectl prints them. Long ones are cut; what exceeds the limit is left out."""
     lines: list[str] = []
     room = WARNINGS_BYTES
     cut = sum(map(len, texts)) > WARNINGS_BYTES
@@ -176,7 +178,7 @@ def warning_headers(texts: Sequence[str]) -> str:
 
 
 async def compress(response: Response, accept_encoding: str, threshold: int, thread: int) -> Response:
-    """The answer, smaller if it is large and the client takes gzip."""
+    """The response, compressed if it is large and the client accepts gzip."""
     if response.written or "gzip" not in accept_encoding:
         return response
     pieces = (response.body,) if isinstance(response.body, bytes) else tuple(response.body)

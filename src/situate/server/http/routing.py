@@ -1,4 +1,4 @@
-"""Which handler answers: objects by verb and subresource, documents by path."""
+"""Routes a request to its handler: objects by verb and subresource, documents by path."""
 
 from __future__ import annotations
 
@@ -36,13 +36,11 @@ OPENAPI_V2: Final = "/openapi/v2"
 DEPRECATED: Final = {
     ("", "endpoints"): "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
 }
-"""What a client is warned of whatever it does with a kind."""
+"""Warnings for every request of a kind."""
 IMMUTABLE: Final = "Cache-Control: public, immutable\r\n"
 
 
 class Router:
-    """The whole table of what is served."""
-
     def __init__(
         self,
         settings: ServerSettings,
@@ -200,7 +198,7 @@ class Router:
 
 
 def _tagged(http_request: web.BaseRequest, document: Document, content_type: str) -> Response:
-    """With an ETag; nothing but that for a client that has the document already."""
+    """The document with an ETag; 304 if the client has it already."""
     headers = f"ETag: {document.etag}\r\nVary: Accept\r\n"
     if document.etag in http_request.headers.get("If-None-Match", ""):
         return Response(HTTPStatus.NOT_MODIFIED, b"", content_type, headers)

@@ -1,4 +1,4 @@
-"""The subresource scale: how many, and which pods they are, the same way for everything that has replicas."""
+"""Serves the scale subresource of every kind with replicas."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class ScaleHandler:
         query.write_options(request.query, "PatchOptions", how=how)
         patch = bodies.decode_patch(await request.read(), how)
         before = scale_of(await self._stored(request), request)
-        # A patch without a version must not fail because somebody else wrote meanwhile.
+        # A patch without a resourceVersion must not fail because of a write in between.
         metadata = patch.get("metadata") if isinstance(patch, dict) else None
         given = isinstance(metadata, dict) and "resourceVersion" in metadata
         try:

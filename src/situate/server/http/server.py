@@ -1,4 +1,4 @@
-"""The server: put together, started, and stopped so that nobody loses an answer."""
+"""The HTTP server: builds it, starts it, and stops it without losing a response."""
 
 from __future__ import annotations
 
@@ -38,33 +38,33 @@ SWEEP_S: Final = 1.0
 BACKLOG: Final = 1024
 LEAST_S: Final = 0.1
 POLL_S: Final = 0.01
-_DICE: Final = random.SystemRandom()
+_RANDOM: Final = random.SystemRandom()
 _log = Log(__name__)
 
 
 class Server:
-    """A server that listens. `serve` makes one."""
+    """A listening server. Use `serve`."""
 
     def __init__(
         self,
         settings: ServerSettings,
-        front: RequestFilters,
+        filters: RequestFilters,
         streams: OpenStreams,
-        meter: RequestMetrics,
+        metrics: RequestMetrics,
         tls: ssl.SSLContext | None,
     ) -> None:
         self._settings = settings
-        self._front = front
+        self._filters = filters
         self._streams = streams
         self._tls = tls
-        self.meter = meter
+        self.metrics = metrics
         self._listener: Listener | None = None
         self._server: asyncio.Server | None = None
         self._sweeper: asyncio.Task[None] | None = None
 
     @property
     def address(self) -> tuple[str, int]:
-        """Host and port that it got, where any would do."""
+        """The host and port it listens on."""
         if self._server is None or not self._server.sockets:
             raise InputError("the server does not listen")
         host, port, *_ = self._server.sockets[0].getsockname()
@@ -77,11 +77,11 @@ class Server:
         return f"{'https' if self._tls is not None else 'http'}://{named}:{port}"
 
     async def start(self) -> None:
-        """Raises InputError for an address that cannot be had."""
+        """Raises InputError if it cannot listen on the address."""
         settings, limits = self._settings, self._settings.limits
         check_listening(settings.address, tls=self._tls is not None)
         self._listener = Listener(
-            self._front.handle,
+            self._filters.handle,
             head_s=limits.head_s,
             most=limits.connections,
             access_log=None,
@@ -103,7 +103,7 @@ class Server:
                 ssl_handshake_timeout=limits.handshake_s if self._tls is not None else None,
             )
         except OSError as error:
-            raise InputError(_no_port(settings, error)) from None
+            raise InputError(_listen_error(settings, error)) from None
         self._sweeper = loop.create_task(self._sweep())
         _log.info("Serving", url=self.url)
 
@@ -111,22 +111,22 @@ class Server:
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(SWEEP_S)
-            self._front.sweep(time.perf_counter())
+            self._filters.sweep(time.perf_counter())
             if self._listener is not None:
                 self._listener.sweep(loop.time())
 
     async def stop(self) -> None:
-        """No new requests, watches ended, those in flight finished, but for no longer than Limits.stop_s."""
+        """Refuse new requests, end watches, and finish requests in flight within Limits.stop_s."""
         if self._server is None or self._listener is None:
             return
-        self._front.stopping = True
+        self._filters.stopping = True
         self._server.close()
         self._streams.stop()
         self._listener.pre_shutdown()
         deadline = time.perf_counter() + self._settings.limits.stop_s
-        while self._front.running and time.perf_counter() < deadline:
+        while self._filters.running and time.perf_counter() < deadline:
             await asyncio.sleep(POLL_S)
-        # Answers that are still being sent have what is left of the time.
+        # Responses still being sent have the rest of the time.
         await self._listener.shutdown(max(deadline - time.perf_counter(), LEAST_S))
         if self._sweeper is not None:
             self._sweeper.cancel()
@@ -138,13 +138,13 @@ class Server:
         self._server = None
 
 
-def _no_port(settings: ServerSettings, error: OSError) -> str:
-    place = f"{settings.address}:{settings.port}"
+def _listen_error(settings: ServerSettings, error: OSError) -> str:
+    address = f"{settings.address}:{settings.port}"
     if error.errno == errno.EADDRINUSE:
-        return f"{place} is in use already: stop whoever has it, or choose another port (0: any that is free)"
+        return f"{address} is in use: stop the other process, or choose another port (0: any free one)"
     if error.errno == errno.EACCES:
-        return f"{place} may not be listened on: choose a port above 1023"
-    return f"{place} cannot be listened on: {error.strerror or error}"
+        return f"{address} needs privileges to listen on: choose a port above 1023"
+    return f"{address} cannot be used: {error.strerror or error}"
 
 
 async def serve(
@@ -162,29 +162,29 @@ async def serve(
     gauges: Mapping[str, tuple[str, Callable[[], float]]] | None = None,
     metrics: Callable[[], bytes] = bytes,
     wall_ns: Callable[[], int] = time.time_ns,
-    dice: Callable[[], float] = _DICE.random,
+    rand: Callable[[], float] = _RANDOM.random,
 ) -> Server:
-    """A server that listens already. `names` are those in its certificate; `checks` by healthz, livez, readyz;
-    `metrics` those of others in the process, as text."""
+    """Start a server. `names` are those in its certificate; `checks` are by healthz, livez, readyz; `metrics` returns
+    the text of other metrics of the process."""
     limits = settings.limits
-    meter = RequestMetrics(gauges, metrics)
+    request_metrics = RequestMetrics(gauges, metrics)
     objects = ObjectHandler(registry, tables, wall_ns)
     streams = OpenStreams(limits.slow_s)
     routing = Router(
         settings,
         objects,
-        WatchHandler(registry, streams, limits, dice),
+        WatchHandler(registry, streams, limits, rand),
         ScaleHandler(registry),
         PodLogHandler(registry, logs, streams),
         create_handlers or {},
         Health(checks or {}),
-        meter,
+        request_metrics,
         Discovery(),
         OpenApi(),
         views,
     )
     hosts = HostAllowlist((*names, *settings.hosts, settings.address))
-    front = RequestFilters(routing, gate, hosts, meter, limits, wall_ns)
-    server = Server(settings, front, streams, meter, tls)
+    filters = RequestFilters(routing, gate, hosts, request_metrics, limits, wall_ns)
+    server = Server(settings, filters, streams, request_metrics, tls)
     await server.start()
     return server

@@ -1,4 +1,4 @@
-"""The limits of the HTTP side, each with a name; and where it listens."""
+"""The settings and limits of the HTTP server."""
 
 from __future__ import annotations
 
@@ -13,47 +13,47 @@ MIB: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What a client may take. Reaching any of them is an answer, not an accident."""
+    """What a client may use. Exceeding a limit is an HTTP error."""
 
     body_bytes: int = 3 * MIB
-    """Of a request; more is answered with 413 before it is read."""
+    """Of a request; 413 before more is read."""
     line_bytes: int = 64 << 10
-    """Of the request line, and of one header; more is answered with 431 (or 400)."""
+    """Of the request line, and of one header; then 431 (or 400)."""
     headers: int = 128
     reads: int = 400
-    """Requests in flight that change nothing; one more is answered with 429."""
+    """Read requests in flight; then 429."""
     writes: int = 200
     request_s: float = 60.0
-    """For a request that is no watch; then it is answered with 504."""
+    """For a request that is not long-running; then 504."""
     head_s: float = 32.0
-    """From the first byte of a request till the end of its headers."""
+    """From the first byte of a request to the end of its headers."""
     idle_s: float = 90.0
     """Between two requests on a connection."""
     handshake_s: float = 10.0
     linger_s: float = 1.0
-    """How long what is left of a refused body is read and thrown away, so that the client sees the answer."""
+    """How long to read and discard the rest of a refused body, so that the client sees the response."""
     watch_least_s: float = 1800.0
-    """A watch that names no end lasts a random time of at least this, and at most twice of it."""
+    """A watch without a timeout lasts a random time between this and twice this."""
     slow_s: float = 10.0
-    """A client that takes in nothing for so long, while there is something to take, is cut off."""
+    """A client that reads nothing for so long, while there is data for it, is disconnected."""
     batch_bytes: int = 256 << 10
     """Of watch events in one write."""
     gzip_bytes: int = 128 << 10
-    """Answers from this size on are compressed for whoever accepts it."""
+    """Responses from this size on are compressed, if the client accepts gzip."""
     gzip_thread_bytes: int = 1 * MIB
-    """And from this size on in a thread."""
+    """From this size on, in a thread."""
     stop_s: float = 10.0
     """For requests in flight when the server stops."""
     connections: int = 10_000
-    """One more is closed as it comes."""
+    """Further ones are closed at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSettings:
     address: str = "127.0.0.1"
     port: int = DEFAULT_PORT
-    """0: any that is free."""
+    """0: any free port."""
     hosts: tuple[str, ...] = ()
-    """Names by which clients may call the server, besides those of this machine and of the certificate; `*`: any."""
+    """Host names to accept, besides those of this machine and of the certificate; `*`: any."""
     limits: Limits = Limits()
     version: str = "v1.36.4-situate"

@@ -1,4 +1,4 @@
-"""Paths into places: which resource, namespace, name and subresource a request is about. It decides nothing."""
+"""Parses the path of a request into resource, namespace, name and subresource."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ _VERBS: Final = {"POST": "create", "PUT": "update", "PATCH": "patch", "GET": "ge
 _WITHOUT_NAME: Final = {"get": "list", "delete": "deletecollection"}
 _NAMESPACE_PARTS: Final = ("status", "finalize")
 _ROOT_PARTS: Final = {"api": 2, "apis": 3}
-"""How many parts of a path come before the resource."""
+"""How many parts of a path precede the resource."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestUrl:
-    """Where a path leads. `resource` is None if nothing is served there; the words of the path are kept all the same,
-    because whether somebody may ask comes before whether there is something to be had."""
+    """A parsed path. `resource` is None if nothing is served there. The parts are set all the same, because
+    authorization comes before 404."""
 
     path: str
     group: str = ""
     version: str = ""
     plural: str = ""
-    """Empty: no resource, but a document, or nothing."""
+    """Empty: the path is not one of a resource."""
     namespace: str = ""
     name: str = ""
     subresource: str = ""
     resource: Resource | None = None
     rest: str = ""
-    """What follows the subresource."""
+    """The path after the subresource."""
 
 
 NO_URL: Final = RequestUrl("")
@@ -55,7 +55,7 @@ def wrong_method() -> StatusError:
 
 @lru_cache(maxsize=4096)
 def parse_url(raw: str) -> RequestUrl:
-    """The place of a path as it was sent, without its query. Raises StatusError for what is no path at all."""
+    """Parse a raw path, without its query. Raises StatusError for a malformed path."""
     path = decode_path(raw)
     parts = path.split("/")[1:]
     if parts and not parts[-1]:
@@ -69,7 +69,7 @@ def parse_url(raw: str) -> RequestUrl:
 
 def _resource(path: str, group: str, version: str, parts: list[str]) -> RequestUrl:
     namespace = ""
-    # A namespace itself is asked about within itself, as its objects are.
+    # The namespace of a Namespace is its own name.
     if parts[0] == "namespaces" and len(parts) > 1:
         namespace = parts[1]
         if len(parts) > 2 and parts[2] not in _NAMESPACE_PARTS:
@@ -87,23 +87,23 @@ def _resource(path: str, group: str, version: str, parts: list[str]) -> RequestU
 
 
 def _fits(resource: Resource, namespace: str, name: str, subresource: str) -> bool:
-    """Whether there is a route: the scope as it should be, and the subresource served."""
+    """Whether the scope is right and the subresource is served."""
     if subresource and subresource not in resource.subresources:
         return False
     if resource.plural == "namespaces":
         return True
     if namespace:
         return resource.namespaced
-    # Of all namespaces a resource can be listed, and nothing else.
+    # Across all namespaces, a resource can only be listed.
     return not resource.namespaced or (not name and "list" in resource.verbs)
 
 
 def decode_path(raw: str) -> str:
-    """A path without percents. Raises StatusError for one that is no text, or no path."""
+    """Percent-decode a path. Raises StatusError if the result is not printable UTF-8."""
     if len(raw) > MAX_PATH_LENGTH:
         raise StatusError(HTTPStatus.REQUEST_URI_TOO_LONG, "RequestURITooLong", "the path of the request is too long")
     if not raw.startswith("/"):
-        raise bad_request("the path of the request does not begin with a slash")
+        raise bad_request("the request path does not start with a slash")
     try:
         path = unquote_to_bytes(raw).decode() if "%" in raw else raw
         path.encode()
@@ -115,7 +115,7 @@ def decode_path(raw: str) -> str:
 
 
 def verb_of(method: str, url: RequestUrl, watch: bool) -> str:
-    """As RBAC has them; of a path that is no resource, the method in small letters."""
+    """The verb for RBAC; for a path without a resource, the method in lower case."""
     if not url.plural:
         return method.lower()
     verb = _VERBS.get(method, "")
