@@ -82,17 +82,13 @@ class StatusWriter:
         may_write: Callable[[], bool],
         now_ns: Callable[[], int],
         *,
-        groups: Callable[[], GroupApi] = GroupApi,
-        retry_s: float = RETRY_S,
-        remembered: int = REMEMBERED,
+        groups: Callable[[], GroupApi],
     ) -> None:
         self._client = client
         self._objects = objects
         self._may_write = may_write
         self._now_ns = now_ns
         self._groups = groups
-        self._retry_s = retry_s
-        self._remembered = remembered
         self._written: OrderedDict[str, _LastWrite] = OrderedDict()
 
     def version(self, pod: Pod) -> str:
@@ -107,7 +103,7 @@ class StatusWriter:
     async def write(self, note: PodNote, superseded: Callable[[], bool]) -> WriteOutcome:
         """Write a note, with retries, unless nothing differs or a newer note supersedes it."""
         pod = compared = self._objects.pod(note.ref)
-        pause_s = self._retry_s
+        pause_s = RETRY_S
         for tries_left in range(TRIES - 1, -1, -1):
             if not self._is_pending(compared, note.ref) or not self._may_write():
                 break  # it is gone or bound, so the note is not true any more
@@ -172,7 +168,7 @@ class StatusWriter:
             written.nominated = note.nominated
         written.version = _version_in(answer) if chained else ""
         self._written[note.ref.uid] = written  # the newest is forgotten last
-        if len(self._written) > self._remembered:
+        if len(self._written) > REMEMBERED:
             self._written.popitem(last=False)
 
     async def write_group(self, said: SetGroupCondition) -> WriteOutcome:
@@ -187,7 +183,7 @@ class StatusWriter:
         generation = group.metadata.generation
         made = ConditionPatch(where.condition, said.status, said.reason, said.message, generation, since_ns)
         path = f"{where.path}/namespaces/{said.namespace}/podgroups/{said.name}/status"
-        body, pause_s = status_patch(group.metadata.uid, "", (made,), None), self._retry_s
+        body, pause_s = status_patch(group.metadata.uid, "", (made,), None), RETRY_S
         for tries_left in range(TRIES - 1, -1, -1):
             if not self._may_write():
                 break

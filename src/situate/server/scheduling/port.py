@@ -79,7 +79,6 @@ class RegistrySchedulingPort:
         term: Callable[[], int | None] = lambda: None,
         may_write: Callable[[], bool] = lambda: True,
         explainer: Explainer | None = None,
-        caller: Caller = SCHEDULER,
     ) -> None:
         """`term` is sent with every bind; None where there is no lease to hold."""
         self.names = values.EventNames(host)
@@ -91,7 +90,6 @@ class RegistrySchedulingPort:
         self._term = term
         self._may_write = may_write
         self._explainer = explainer
-        self._caller = caller
         self._scheduled: OrderedDict[str, None] = OrderedDict()
         """Uids of pods whose `Scheduled` event was written with the bind."""
 
@@ -108,7 +106,7 @@ class RegistrySchedulingPort:
                 uid=ref.uid,
                 binding_version=self._binding_version(ref),
                 term=self._term(),
-                caller=self._caller,
+                caller=SCHEDULER,
                 scheduler=controller,
                 details=None if self._explainer is None else self._explainer.take(ref.uid),
                 annotations=dict(bind.annotations),
@@ -183,7 +181,7 @@ class RegistrySchedulingPort:
         self, target: Target, change: Callable[[Object, StoredObject], Object], request: PodWriteRequest | None = None
     ) -> WriteOutcome:
         try:
-            await self._registry.modify(target, change, self._caller, request=request)
+            await self._registry.modify(target, change, SCHEDULER, request=request)
         except _UnchangedError:
             pass
         except StatusError as error:
@@ -207,10 +205,10 @@ class RegistrySchedulingPort:
 
         target = Target(PODS, victim.namespace, victim.name)
         try:
-            await self._registry.modify(target, change, self._caller)
+            await self._registry.modify(target, change, SCHEDULER)
             if not self._may_write():
                 return EvictFailed(victim, NOT_LEADER)
-            await self._registry.delete(target, self._caller, DeleteOptions(uid=victim.uid))
+            await self._registry.delete(target, SCHEDULER, DeleteOptions(uid=victim.uid))
         except _UnchangedError:
             pass  # another pod has its name: the victim is gone
         except StatusError as error:
@@ -241,9 +239,9 @@ class RegistrySchedulingPort:
                     shown = (await self._registry.get(volume_target)).object(VOLUMES)
                     claim_target = Target(CLAIMS, meta.namespace, meta.name)
                     await self._registry.modify(
-                        claim_target, lambda obj, _: bind_claim(obj, shown), self._caller, uid=meta.uid
+                        claim_target, lambda obj, _: bind_claim(obj, shown), SCHEDULER, uid=meta.uid
                     )
-                    await self._registry.modify(volume_target, lambda obj, _: mark_bound(obj), self._caller)
+                    await self._registry.modify(volume_target, lambda obj, _: mark_bound(obj), SCHEDULER)
         except VolumeError as error:
             return VolumeOutcome(str(error))
         except StatusError as error:
@@ -259,7 +257,7 @@ class RegistrySchedulingPort:
         """Change an object in the version that was read."""
         meta = read.metadata
         target = Target(resource, meta.namespace if resource is CLAIMS else "", meta.name)
-        await self._registry.modify(target, change, self._caller, uid=meta.uid, resource_version=meta.resource_version)
+        await self._registry.modify(target, change, SCHEDULER, uid=meta.uid, resource_version=meta.resource_version)
 
     # -- events ------------------------------------------------------------------------------------------------------
 
@@ -275,9 +273,9 @@ class RegistrySchedulingPort:
 
         try:
             if created:
-                await self._registry.modify(Target(EVENTS, namespace, event.name), count, self._caller)
+                await self._registry.modify(Target(EVENTS, namespace, event.name), count, SCHEDULER)
             else:
-                await self._registry.create(Target(EVENTS, namespace), event_object(event), self._caller)
+                await self._registry.create(Target(EVENTS, namespace), event_object(event), SCHEDULER)
         except StatusError as error:
             if error.code == NOT_FOUND and created:
                 return WriteOutcome.MISSING

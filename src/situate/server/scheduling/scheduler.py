@@ -12,13 +12,11 @@ from situate.core.config.defaults import default_configuration
 from situate.core.config.types import KubeSchedulerConfiguration
 from situate.core.engine.engine import Engine
 from situate.loop.election import Elector
-from situate.loop.journal import Journal
 from situate.loop.metrics import Metrics
 from situate.loop.scheduling.session import SchedulingSession, component_name, open_scheduling
 from situate.loop.scheduling.view import EngineView
 from situate.server.placing.binding import Binder
 from situate.server.registry.registry import Registry
-from situate.server.requests import Caller
 from situate.server.scheduling.explainer import Explainer
 from situate.server.scheduling.feed import EngineFeed
 from situate.server.scheduling.lease_store import server_elector
@@ -42,8 +40,6 @@ class SchedulerSettings:
     """Whether the lease is taken first, and each bind carries its term. If not, binds are guarded by the rest."""
     identity: str = "situate"
     host: str = ""
-    caller: Caller = SCHEDULER
-    journal: Journal | None = None
 
 
 class LostTermError(Exception):
@@ -97,7 +93,7 @@ async def open_scheduler(
         engine = Engine(config, settings.others)
     else:
         engine = Engine(config, settings.others, metrics=metrics.engine, stopwatch=metrics.stopwatch)
-    elector = server_elector(registry, settings.identity, settings.caller, wall_ns) if settings.elects else None
+    elector = server_elector(registry, settings.identity, SCHEDULER, wall_ns) if settings.elects else None
     may_write = elector.may_write if elector is not None else lambda: True
     port = RegistrySchedulingPort(
         registry,
@@ -109,7 +105,6 @@ async def open_scheduler(
         term=elector.term if elector is not None else lambda: None,
         may_write=may_write,
         explainer=Explainer(engine) if settings.explain else None,
-        caller=settings.caller,
     )
     async with open_scheduling(
         engine,
@@ -118,6 +113,5 @@ async def open_scheduler(
         may_write=may_write,
         now_ns=wall_ns,
         metrics=metrics,
-        journal=settings.journal,
     ) as session:
         yield Scheduler(session, EngineFeed(store, registry.cache, session.drive.tell), elector)
