@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from server.kinds.corpus_groups import Json, job, merged
 from server.kinds.group_writes import created, strategy_of, updated
 from situate.core.reconcile.cron import ScheduleError, parse_schedule
-from situate.server.kinds.batch.indexes import IndexesError, how_many_indexes, overlap
-from situate.server.kinds.batch.wording import schedule_problem
+from situate.server.kinds.batch.cron_messages import schedule_problem
+from situate.server.kinds.batch.indexes import IndexesError, count_indexes, overlap
 from situate.server.resources import BY_KIND
 
 STARTED = "2026-01-01T00:00:00Z"
@@ -150,7 +150,7 @@ INDEXES = st.sets(st.integers(0, COMPLETIONS - 1))
 
 @given(INDEXES)
 def test_a_list_of_indexes_is_counted(indexes: set[int]) -> None:
-    assert how_many_indexes(as_text(indexes), COMPLETIONS) == len(indexes)
+    assert count_indexes(as_text(indexes), COMPLETIONS) == len(indexes)
 
 
 @given(INDEXES, INDEXES)
@@ -161,7 +161,7 @@ def test_the_first_index_in_two_lists_is_found(one: set[int], other: set[int]) -
 @pytest.mark.parametrize("text", ["", "0-", "-1", "a", "1-1", "2-1", "1,1", "3,2", "1-2-3", "40", "0-40", "٣", "1 "])
 def test_what_is_no_list_of_indexes_is_refused(text: str) -> None:
     if not text:
-        assert how_many_indexes(text, COMPLETIONS) == 0
+        assert count_indexes(text, COMPLETIONS) == 0
         return
     with pytest.raises(IndexesError):
-        how_many_indexes(text, COMPLETIONS)
+        count_indexes(text, COMPLETIONS)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from situate.server.kinds.metadata import MAX_ANNOTATIONS, validate_metadata, validate_metadata_update
-from situate.server.kinds.naming import dns_label, path_segment, subdomain
+from situate.server.kinds.names import dns_label, path_segment, subdomain
 
 Json = dict[str, Any]
 

@@ -3,8 +3,8 @@
 import pytest
 
 from situate.wire.schema import DecodeError, decode, duplicate_fields
+from situate.wire.schema.slow_decoder import MAX_PROBLEMS
 from situate.wire.schema.values import MAX_DEPTH
-from situate.wire.schema.walking import MAX_PROBLEMS
 
 MIB = 1024 * 1024
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from situate.core.model.names import qualified_name_problems
 from situate.server.kinds.field_errors import Causes
-from situate.server.kinds.naming import pattern_text
+from situate.server.kinds.names import pattern_text
 
 __all__ = ["conditions", "is_true"]
 

@@ -9,81 +9,81 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
-__all__ = ["CLAIM", "FAILURE_POLICY", "SUCCESS_POLICY", "TOLERATION", "Shape", "inside"]
+__all__ = ["CLAIM", "FAILURE_POLICY", "SUCCESS_POLICY", "TOLERATION", "Layout", "go_struct"]
 
-Shape: TypeAlias = Mapping[str, Any]
+Layout: TypeAlias = Mapping[str, Any]
 
-TOLERATION: Final[Shape] = {
+TOLERATION: Final[Layout] = {
     "Key": ("key", ""),
     "Operator": ("operator", ""),
     "Value": ("value", ""),
     "Effect": ("effect", ""),
     "TolerationSeconds": "tolerationSeconds",
 }
-_EXIT_CODES: Final[Shape] = {"ContainerName": "containerName", "Operator": ("operator", ""), "Values": "values"}
-_RULE: Final[Shape] = {
+_EXIT_CODES: Final[Layout] = {"ContainerName": "containerName", "Operator": ("operator", ""), "Values": "values"}
+_RULE: Final[Layout] = {
     "Action": ("action", ""),
     "OnExitCodes": ("onExitCodes", _EXIT_CODES),
     "OnPodConditions": ("onPodConditions", {"Type": ("type", ""), "Status": ("status", "")}),
 }
-FAILURE_POLICY: Final[Shape] = {"Rules": ("rules", _RULE)}
-SUCCESS_POLICY: Final[Shape] = {
+FAILURE_POLICY: Final[Layout] = {"Rules": ("rules", _RULE)}
+SUCCESS_POLICY: Final[Layout] = {
     "Rules": ("rules", {"SucceededIndexes": "succeededIndexes", "SucceededCount": "succeededCount"})
 }
 
-_SELECTOR: Final[Shape] = {"CEL": ("cel", {"Expression": ("expression", "")})}
-_DEVICES: Final[Shape] = {
+_SELECTOR: Final[Layout] = {"CEL": ("cel", {"Expression": ("expression", "")})}
+_DEVICES: Final[Layout] = {
     "DeviceClassName": ("deviceClassName", ""),
     "Selectors": ("selectors", _SELECTOR),
     "AllocationMode": ("allocationMode", ""),
     "Count": ("count", 0),
 }
-_EXACTLY: Final[Shape] = {
+_EXACTLY: Final[Layout] = {
     **_DEVICES,
     "AdminAccess": "adminAccess",
     "Tolerations": ("tolerations", TOLERATION),
     "Capacity": ("capacity", {"Requests": "requests"}),
 }
-_ONE_OF: Final[Shape] = {
+_ONE_OF: Final[Layout] = {
     "Name": ("name", ""),
     **_DEVICES,
     "Tolerations": ("tolerations", TOLERATION),
     "Capacity": ("capacity", {"Requests": "requests"}),
 }
-_REQUEST: Final[Shape] = {
+_REQUEST: Final[Layout] = {
     "Name": ("name", ""),
     "Exactly": ("exactly", _EXACTLY),
     "FirstAvailable": ("firstAvailable", _ONE_OF),
 }
-_CONSTRAINT: Final[Shape] = {
+_CONSTRAINT: Final[Layout] = {
     "Requests": "requests",
     "MatchAttribute": "matchAttribute",
     "DistinctAttribute": "distinctAttribute",
 }
-_CONFIG: Final[Shape] = {
+_CONFIG: Final[Layout] = {
     "Requests": "requests",
     "Opaque": ("opaque", {"Driver": ("driver", ""), "Parameters": "parameters"}),
 }
-_CLAIM: Final[Shape] = {
+_CLAIM: Final[Layout] = {
     "Requests": ("requests", _REQUEST),
     "Constraints": ("constraints", _CONSTRAINT),
     "Config": ("config", _CONFIG),
 }
-CLAIM: Final[Shape] = {"Devices": ("devices", _CLAIM)}
+CLAIM: Final[Layout] = {"Devices": ("devices", _CLAIM)}
 
 
-def inside(value: Any, shape: Shape) -> Any:
+def go_struct(value: Any, shape: Layout) -> Any:
     """A value of the API under the names of its layout. An absent value is null."""
     if value is None:
         return None
     if isinstance(value, list):
-        return [inside(one, shape) for one in value]
+        return [go_struct(one, shape) for one in value]
     found: dict[str, Any] = {}
     for name, known in shape.items():
         key, more = (known, None) if isinstance(known, str) else known
         held = value.get(key)
         if isinstance(more, Mapping):
-            found[name] = inside(held, more)
+            found[name] = go_struct(held, more)
         else:
             found[name] = more if held is None else held
     return found

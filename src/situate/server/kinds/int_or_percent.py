@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from situate.server.kinds.field_errors import Causes
-from situate.server.kinds.naming import percent
+from situate.server.kinds.names import percent
 
-__all__ = ["Portion", "at_most_all", "how_many", "portion"]
+__all__ = ["Portion", "check_at_most_100_percent", "number_in", "check_int_or_percent"]
 
 Portion = int | str
 ALL = 100
 
 
-def portion(value: Portion, path: str, causes: Causes) -> None:
+def check_int_or_percent(value: Portion, path: str, causes: Causes) -> None:
     """Check a whole number or a percentage, which must not be negative."""
     if isinstance(value, int):
         causes.at_least_zero(value, path)
@@ -19,12 +19,12 @@ def portion(value: Portion, path: str, causes: Causes) -> None:
         causes.check(percent, value, path)
 
 
-def at_most_all(value: Portion, path: str, causes: Causes) -> None:
+def check_at_most_100_percent(value: Portion, path: str, causes: Causes) -> None:
     if isinstance(value, str) and not percent(value) and int(value[:-1]) > ALL:
         causes.invalid(path, value, "must not be greater than 100%")
 
 
-def how_many(value: Portion) -> int:
+def number_in(value: Portion) -> int:
     """The number of pods or percent, to be compared with 0. Invalid text is 0."""
     if isinstance(value, int):
         return value

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from situate.core.model.names import qualified_name_problems
 from situate.server.kinds.field_errors import NOT_NEGATIVE, Causes, quoted
-from situate.server.kinds.naming import NameRule, dns_label, prefix_problems
+from situate.server.kinds.names import NameRule, dns_label, prefix_problems
 from situate.server.objects import Object
 
 __all__ = ["MAX_ANNOTATIONS", "kube_finalizer", "validate_annotations", "validate_metadata", "validate_metadata_update"]

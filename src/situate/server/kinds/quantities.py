@@ -9,12 +9,12 @@ from typing import Any, Final, TypeAlias
 from situate.core.model.names import qualified_name_problems
 from situate.core.model.quantity import NANO, QuantityError, parse_milli, parse_quantity
 from situate.server.kinds.field_errors import NOT_NEGATIVE, Causes, invalid, quoted
-from situate.server.kinds.naming import dns_label
+from situate.server.kinds.names import dns_label
 
 __all__ = [
     "ResourceList",
     "amount",
-    "amounts_rounded",
+    "round_amounts",
     "basic_amount",
     "container_resource_name",
     "fractions",
@@ -166,7 +166,7 @@ def _rounded(raw: Any) -> Any:
     return raw if parse_quantity(raw) % _MILLI_NANOS == 0 else _decimal(parse_milli(raw))
 
 
-def amounts_rounded(found: dict[str, Any] | None) -> None:
+def round_amounts(found: dict[str, Any] | None) -> None:
     """Round a list of resources up to thousandths, in place."""
     if found:
         for name, raw in found.items():

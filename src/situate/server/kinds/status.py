@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from situate.server.kinds.field_errors import Causes
-from situate.server.kinds.naming import dns_label
+from situate.server.kinds.names import dns_label
 from situate.server.objects import Object
 
-__all__ = ["MORE_THAN_ALL", "name_warnings", "never_less", "not_more", "reset_status", "within_replicas"]
+__all__ = ["MORE_THAN_ALL", "name_warnings", "check_not_decreased", "check_at_most", "reset_status", "within_replicas"]
 
 MORE_THAN_ALL: Final = "cannot be greater than status.replicas"
 
@@ -23,14 +23,14 @@ def reset_status(*zeros: str) -> Callable[[Object], None]:
     return reset
 
 
-def not_more(status: Mapping[str, Any], names: Sequence[str], limit: str, text: str, causes: Causes) -> None:
+def check_at_most(status: Mapping[str, Any], names: Sequence[str], limit: str, text: str, causes: Causes) -> None:
     """None of the named counts may exceed another one."""
     for name in names:
         if status.get(name, 0) > status.get(limit, 0):
             causes.invalid(f"status.{name}", status.get(name, 0), text)
 
 
-def never_less(new: Mapping[str, Any], old: Mapping[str, Any], name: str, causes: Causes) -> None:
+def check_not_decreased(new: Mapping[str, Any], old: Mapping[str, Any], name: str, causes: Causes) -> None:
     if name in old and new.get(name, -1) < old[name]:
         causes.invalid(f"status.{name}", new.get(name, 0), "cannot be decremented")
 
@@ -49,5 +49,5 @@ def name_warnings(obj: Object) -> list[str]:
 def within_replicas(status: Mapping[str, Any], causes: Causes) -> None:
     """The counts of a ReplicaSet or a ReplicationController."""
     within = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
-    not_more(status, within, "replicas", MORE_THAN_ALL, causes)
-    not_more(status, ("availableReplicas",), "readyReplicas", "cannot be greater than readyReplicas", causes)
+    check_at_most(status, within, "replicas", MORE_THAN_ALL, causes)
+    check_at_most(status, ("availableReplicas",), "readyReplicas", "cannot be greater than readyReplicas", causes)

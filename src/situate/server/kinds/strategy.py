@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from situate.server.kinds.field_errors import Causes
-from situate.server.kinds.naming import NameRule, subdomain
+from situate.server.kinds.names import NameRule, subdomain
 from situate.server.objects import Object
 
 __all__ = ["NOTHING", "Strategy", "again", "drop_status", "keep_all_but_status", "keep_status"]

@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 
 from situate.server.errors import already_exists, invalid
 from situate.server.kinds.metadata import validate_metadata
-from situate.server.kinds.naming import dns_label
+from situate.server.kinds.names import dns_label
 from situate.server.registry.context import RegistryContext
 from situate.server.registry.create_cache import AdmissionVersions, CreateTemplate, SplitBody, split_body, template_of
 from situate.server.registry.keys import key_of

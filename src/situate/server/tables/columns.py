@@ -15,8 +15,8 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import msgspec
 
 from situate.server.objects import Object
-from situate.server.tables.ages import since
 from situate.server.tables.cells import containers, images, labels, selector, size
+from situate.server.tables.durations import since
 
 __all__ = ["Cell", "Row", "Printer", "columns_of", "printer"]
 

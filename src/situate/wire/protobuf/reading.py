@@ -10,7 +10,7 @@ from google.protobuf.message import DecodeError as NotParsedError
 from google.protobuf.message import Message as Parsed
 
 from situate.wire.protobuf.descriptors import ENVELOPE, parser_of
-from situate.wire.schema.decoding import DecodeError, normalised
+from situate.wire.schema.decoder import DecodeError, normalised
 from situate.wire.schema.table import Field, Type, message, message_of
 from situate.wire.schema.values import ValueRefusedError, check_free
 

@@ -3,7 +3,7 @@
 Pure: bytes or objects in, objects out. Nothing here validates values.
 """
 
-from situate.wire.schema.decoding import (
+from situate.wire.schema.decoder import (
     Decoded,
     DecodeError,
     checked,

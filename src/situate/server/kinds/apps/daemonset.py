@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from situate.server.kinds.apps.pod_template import default_pods, pod_warnings, spec_of
-from situate.server.kinds.core.podtemplate import that_stay, validate_template
+from situate.server.kinds.core.podtemplate import require_restart_always, validate_template
 from situate.server.kinds.field_checks import FieldChecks
 from situate.server.kinds.field_errors import Causes
-from situate.server.kinds.int_or_percent import at_most_all, how_many, portion
+from situate.server.kinds.int_or_percent import check_at_most_100_percent, check_int_or_percent, number_in
 from situate.server.kinds.kind import Kind
-from situate.server.kinds.matching import DOES_NOT_MATCH, is_empty, matches, template_labels, usable_selector
-from situate.server.kinds.status import never_less, reset_status
+from situate.server.kinds.label_selectors import DOES_NOT_MATCH, is_empty, matches, template_labels, validate_selector
+from situate.server.kinds.status import check_not_decreased, reset_status
 from situate.server.kinds.strategy import Strategy, keep_status
 from situate.server.objects import Object
 
@@ -66,12 +66,12 @@ def _validate(obj: Object, causes: Causes) -> None:
     spec = obj.get("spec", {})
     selector, template = spec.get("selector"), spec.get("template", {})
     found = template_labels(template)
-    if usable_selector(selector, "spec.selector", causes) and not matches(selector, found or {}):
+    if validate_selector(selector, "spec.selector", causes) and not matches(selector, found or {}):
         causes.invalid("spec.template.metadata.labels", found, DOES_NOT_MATCH)
     if is_empty(selector):
         causes.invalid("spec.selector", selector, "empty selector is invalid for daemonset")
     validate_template(template, "spec.template", causes)
-    that_stay(spec, "spec", "DaemonSet", causes)
+    require_restart_always(spec, "spec", "DaemonSet", causes)
     _SPEC.check(spec, "spec", causes, "minReadySeconds")
     _strategy(spec.get("updateStrategy", {}), "spec.updateStrategy", causes)
     _SPEC.check(spec, "spec", causes, "revisionHistoryLimit")
@@ -91,12 +91,12 @@ def _strategy(strategy: Mapping[str, Any], path: str, causes: Causes) -> None:
 
 def _rolling(rolling: Mapping[str, Any], path: str, causes: Causes) -> None:
     unavailable, surge = rolling.get("maxUnavailable", 0), rolling.get("maxSurge", 0)
-    for check in (portion, at_most_all):
+    for check in (check_int_or_percent, check_at_most_100_percent):
         check(unavailable, f"{path}.maxUnavailable", causes)
         check(surge, f"{path}.maxSurge", causes)
-    if how_many(unavailable) and how_many(surge):
+    if number_in(unavailable) and number_in(surge):
         causes.invalid(f"{path}.maxSurge", surge, "may not be set when maxUnavailable is non-zero")
-    elif not how_many(unavailable) and not how_many(surge):
+    elif not number_in(unavailable) and not number_in(surge):
         causes.required(f"{path}.maxUnavailable", "cannot be 0 when maxSurge is 0")
 
 
@@ -107,7 +107,7 @@ def _validate_update(new: Object, old: Object, causes: Causes) -> None:
 
 def _validate_status(new: Object, old: Object, causes: Causes) -> None:
     _STATUS.check(new.get("status", {}), "status", causes)
-    never_less(new.get("status", {}), old.get("status", {}), "collisionCount", causes)
+    check_not_decreased(new.get("status", {}), old.get("status", {}), "collisionCount", causes)
 
 
 KIND: Final = Kind(

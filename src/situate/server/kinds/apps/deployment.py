@@ -9,9 +9,9 @@ from situate.server.kinds.apps.pod_template import default_pods, name_and_pod_wa
 from situate.server.kinds.apps.replicaset import validate_pods
 from situate.server.kinds.field_checks import FieldChecks
 from situate.server.kinds.field_errors import Causes
-from situate.server.kinds.int_or_percent import at_most_all, how_many, portion
+from situate.server.kinds.int_or_percent import check_at_most_100_percent, check_int_or_percent, number_in
 from situate.server.kinds.kind import Kind
-from situate.server.kinds.status import MORE_THAN_ALL, never_less, not_more, reset_status
+from situate.server.kinds.status import MORE_THAN_ALL, check_at_most, check_not_decreased, reset_status
 from situate.server.kinds.strategy import Strategy, keep_all_but_status, keep_status
 from situate.server.objects import Object
 from situate.server.tables.cells import ready_of_desired, selector
@@ -84,11 +84,11 @@ def _strategy(strategy: Mapping[str, Any], path: str, causes: Causes) -> None:
 
 def _rolling(rolling: Mapping[str, Any], path: str, causes: Causes) -> None:
     unavailable, surge = rolling.get("maxUnavailable", 0), rolling.get("maxSurge", 0)
-    portion(unavailable, f"{path}.maxUnavailable", causes)
-    portion(surge, f"{path}.maxSurge", causes)
-    if how_many(unavailable) == 0 and how_many(surge) == 0:
+    check_int_or_percent(unavailable, f"{path}.maxUnavailable", causes)
+    check_int_or_percent(surge, f"{path}.maxSurge", causes)
+    if number_in(unavailable) == 0 and number_in(surge) == 0:
         causes.invalid(f"{path}.maxUnavailable", unavailable, "may not be 0 when `maxSurge` is 0")
-    at_most_all(unavailable, f"{path}.maxUnavailable", causes)
+    check_at_most_100_percent(unavailable, f"{path}.maxUnavailable", causes)
 
 
 def _validate_update(new: Object, old: Object, causes: Causes) -> None:
@@ -99,9 +99,9 @@ def _validate_update(new: Object, old: Object, causes: Causes) -> None:
 def _validate_status(new: Object, old: Object, causes: Causes) -> None:
     status = new.get("status", {})
     _STATUS.check(status, "status", causes)
-    not_more(status, ("updatedReplicas", "readyReplicas", "availableReplicas"), "replicas", MORE_THAN_ALL, causes)
-    not_more(status, ("availableReplicas",), "readyReplicas", "cannot be greater than readyReplicas", causes)
-    never_less(status, old.get("status", {}), "collisionCount", causes)
+    check_at_most(status, ("updatedReplicas", "readyReplicas", "availableReplicas"), "replicas", MORE_THAN_ALL, causes)
+    check_at_most(status, ("availableReplicas",), "readyReplicas", "cannot be greater than readyReplicas", causes)
+    check_not_decreased(status, old.get("status", {}), "collisionCount", causes)
 
 
 def _selector_shown(obj: Object) -> str:

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from situate.server.kinds.apps.pod_template import default_pods, name_and_pod_warnings, spec_of
-from situate.server.kinds.core.podtemplate import that_stay, validate_template
+from situate.server.kinds.core.podtemplate import require_restart_always, validate_template
 from situate.server.kinds.field_checks import FieldChecks
 from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.kind import Kind
-from situate.server.kinds.matching import own_selector
+from situate.server.kinds.label_selectors import validate_own_selector
 from situate.server.kinds.status import reset_status, within_replicas
 from situate.server.kinds.strategy import Strategy, keep_status
 from situate.server.objects import Object
@@ -29,9 +29,9 @@ def _default(obj: Object) -> None:
 
 def validate_pods(spec: Mapping[str, Any], causes: Causes) -> None:
     """Check the selector and the template. Deployments use it, too."""
-    if own_selector(spec, "spec", "deployment", "invalid label selector", causes):
+    if validate_own_selector(spec, "spec", "deployment", "invalid label selector", causes):
         validate_template(spec.get("template", {}), "spec.template", causes)
-        that_stay(spec, "spec", "ReplicaSet", causes)
+        require_restart_always(spec, "spec", "ReplicaSet", causes)
 
 
 def _validate(obj: Object, causes: Causes) -> None:

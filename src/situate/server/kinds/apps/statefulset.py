@@ -7,14 +7,14 @@ from typing import Any, Final
 
 from situate.server.kinds.apps.pod_template import default_pods, pod_warnings, spec_of
 from situate.server.kinds.core.persistentvolumeclaim import default_claim_spec, validate_claim_spec
-from situate.server.kinds.core.podtemplate import that_stay, validate_template
+from situate.server.kinds.core.podtemplate import require_restart_always, validate_template
 from situate.server.kinds.field_checks import FieldChecks
 from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.kind import Kind
-from situate.server.kinds.matching import own_selector, template_labels
+from situate.server.kinds.label_selectors import template_labels, validate_own_selector
 from situate.server.kinds.metadata import validate_annotations
-from situate.server.kinds.naming import dns_label
-from situate.server.kinds.status import MORE_THAN_ALL, never_less, not_more, reset_status
+from situate.server.kinds.names import dns_label
+from situate.server.kinds.status import MORE_THAN_ALL, check_at_most, check_not_decreased, reset_status
 from situate.server.kinds.strategy import Strategy, keep_status
 from situate.server.objects import Object
 from situate.server.tables.cells import ready_of_desired
@@ -100,9 +100,9 @@ def _validate_spec(spec: Mapping[str, Any], causes: Causes, *, new: bool, pods: 
     _ORDINALS.check(spec.get("ordinals", {}), "spec.ordinals", causes)
     if new and spec.get("serviceName"):
         causes.check(dns_label, spec["serviceName"], "spec.serviceName")
-    if own_selector(spec, "spec", "statefulset", "", causes):
+    if validate_own_selector(spec, "spec", "statefulset", "", causes):
         _template(spec, "spec.template", causes, pods=pods)
-    that_stay(spec, "spec", "StatefulSet", causes)
+    require_restart_always(spec, "spec", "StatefulSet", causes)
 
 
 def _strategy(strategy: Mapping[str, Any], path: str, causes: Causes) -> None:
@@ -154,9 +154,11 @@ def _validate_status(new: Object, old: Object, causes: Causes) -> None:
     status = new.get("status", {})
     _STATUS.check(status, "status", causes)
     within = ("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
-    not_more(status, within, "replicas", MORE_THAN_ALL, causes)
-    not_more(status, ("availableReplicas",), "readyReplicas", "cannot be greater than status.readyReplicas", causes)
-    never_less(status, old.get("status", {}), "collisionCount", causes)
+    check_at_most(status, within, "replicas", MORE_THAN_ALL, causes)
+    check_at_most(
+        status, ("availableReplicas",), "readyReplicas", "cannot be greater than status.readyReplicas", causes
+    )
+    check_not_decreased(status, old.get("status", {}), "collisionCount", causes)
 
 
 def _warnings(obj: Object) -> list[str]:

@@ -9,8 +9,8 @@ from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from situate.core.reconcile.cron import ScheduleError, parse_schedule
-from situate.server.kinds.batch.spec import default_pods, spec_warnings, validate_spec
-from situate.server.kinds.batch.wording import schedule_problem
+from situate.server.kinds.batch.cron_messages import schedule_problem
+from situate.server.kinds.batch.job_spec import default_pods, spec_warnings, validate_spec
 from situate.server.kinds.field_checks import FieldChecks
 from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.kind import Kind

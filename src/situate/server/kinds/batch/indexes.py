@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from situate.server.kinds.field_errors import quoted
 
-__all__ = ["IndexesError", "how_many_indexes", "overlap"]
+__all__ = ["IndexesError", "count_indexes", "overlap"]
 
 INT32_DIGITS = 10
 
@@ -13,7 +13,7 @@ class IndexesError(ValueError):
     """The text is not a list of indexes. The message says why."""
 
 
-def how_many_indexes(text: str, completions: int) -> int:
+def count_indexes(text: str, completions: int) -> int:
     """The number of indexes in the list. Indexes must be in order and below `completions`."""
     total, last = 0, -1
     for fragment in text.split(",") if text else ():

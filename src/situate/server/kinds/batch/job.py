@@ -6,20 +6,20 @@ import copy
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from situate.server.kinds.batch.jobstatus import validate_status
-from situate.server.kinds.batch.spec import INDEXED, NON_INDEXED, default_pods, spec_warnings, validate_spec
+from situate.server.kinds.batch.job_spec import INDEXED, NON_INDEXED, default_pods, spec_warnings, validate_spec
+from situate.server.kinds.batch.job_status import validate_status
 from situate.server.kinds.conditions import is_true
 from situate.server.kinds.core.podtemplate import validate_template_update
 from situate.server.kinds.field_errors import IMMUTABLE, Causes
-from situate.server.kinds.go_structs import FAILURE_POLICY, SUCCESS_POLICY, Shape, inside
+from situate.server.kinds.go_structs import FAILURE_POLICY, SUCCESS_POLICY, Layout, go_struct
 from situate.server.kinds.kind import Kind
-from situate.server.kinds.matching import DOES_NOT_MATCH, matches, template_labels, usable_selector
-from situate.server.kinds.naming import dns_label
+from situate.server.kinds.label_selectors import DOES_NOT_MATCH, matches, template_labels, validate_selector
+from situate.server.kinds.names import dns_label
 from situate.server.kinds.status import name_warnings
 from situate.server.kinds.strategy import Strategy, keep_status
 from situate.server.objects import Object
-from situate.server.tables.ages import between, since
 from situate.server.tables.cells import condition
+from situate.server.tables.durations import between, since
 
 __all__ = ["KIND"]
 
@@ -29,7 +29,7 @@ _BATCH: Final = "batch.kubernetes.io/"
 _BY_NAME: Final = ("job-name", f"{_BATCH}job-name")
 _BY_UID: Final = ("controller-uid", f"{_BATCH}controller-uid")
 _LABELS: Final = (_BY_UID[0], _BY_NAME[0], _BY_UID[1], _BY_NAME[1])
-_IMMUTABLE: Final[Mapping[str, Shape | None]] = {
+_IMMUTABLE: Final[Mapping[str, Layout | None]] = {
     "completionMode": None,
     "podFailurePolicy": FAILURE_POLICY,
     "backoffLimitPerIndex": None,
@@ -107,7 +107,7 @@ def _made_selector(obj: Object, causes: Causes, *, prefixed: bool) -> None:
             causes.required(at, f"must be '{value}'")
         elif labels[key] != value:
             causes.invalid(at, dict(sorted(labels.items())), f"must be '{value}'")
-    if usable_selector(spec["selector"], "", Causes()) and not matches(spec["selector"], expected):
+    if validate_selector(spec["selector"], "", Causes()) and not matches(spec["selector"], expected):
         causes.invalid("spec.selector", _ordered(spec["selector"]), "`selector` not auto-generated")
 
 
@@ -124,7 +124,7 @@ def _validate_spec(spec: Mapping[str, Any], causes: Causes) -> None:
     if selector is None:
         causes.required("spec.selector")
     labels = template_labels(spec.get("template", {}))
-    if usable_selector(selector, "spec.selector", causes) and not matches(selector, labels or {}):
+    if validate_selector(selector, "spec.selector", causes) and not matches(selector, labels or {}):
         causes.invalid("spec.template.metadata.labels", labels, DOES_NOT_MATCH)
 
 
@@ -138,7 +138,7 @@ def _validate_update(new: Object, old: Object, causes: Causes) -> None:
     _template(spec, was, _may_move(old), causes)
     for name, shape in _IMMUTABLE.items():
         if spec.get(name) != was.get(name):
-            shown = inside(spec.get(name), shape) if shape else spec.get(name)
+            shown = go_struct(spec.get(name), shape) if shape else spec.get(name)
             causes.invalid(f"spec.{name}", shown, IMMUTABLE)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from situate.core.model.names import qualified_name_problems
-from situate.server.kinds.batch.indexes import IndexesError, how_many_indexes
+from situate.server.kinds.batch.indexes import IndexesError, count_indexes
 from situate.server.kinds.field_errors import Causes, quoted
 
 __all__ = ["failure_policy", "success_policy"]
@@ -107,7 +107,7 @@ def _success_rule(rule: Mapping[str, Any], completions: int, path: str, causes: 
         if len(indexes) > MAX_INDEXES:
             causes.too_long(f"{path}.succeededIndexes", MAX_INDEXES)
         try:
-            total = how_many_indexes(indexes, completions)
+            total = count_indexes(indexes, completions)
         except IndexesError as error:
             causes.invalid(f"{path}.succeededIndexes", indexes, f"error parsing succeededIndexes: {error}")
     if count is None:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.kind import Kind
-from situate.server.kinds.naming import config_key
+from situate.server.kinds.names import config_key
 from situate.server.kinds.strategy import Strategy
 from situate.server.objects import Object
 

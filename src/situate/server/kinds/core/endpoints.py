@@ -10,7 +10,7 @@ from situate.server.kinds.addresses import endpoint_ip, ip
 from situate.server.kinds.core.pod.containers import PROTOCOLS
 from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.kind import Kind
-from situate.server.kinds.naming import dns_label, port_number, subdomain
+from situate.server.kinds.names import dns_label, port_number, subdomain
 from situate.server.kinds.strategy import Strategy
 from situate.server.objects import Object
 from situate.server.tables.cells import NONE, shortened

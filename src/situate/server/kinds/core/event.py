@@ -11,11 +11,11 @@ from typing import Any, Final
 from situate.core.model.names import qualified_name_problems
 from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.kind import Kind
-from situate.server.kinds.naming import path_segment, subdomain
+from situate.server.kinds.names import path_segment, subdomain
 from situate.server.kinds.strategy import Strategy, again
 from situate.server.objects import Object
-from situate.server.tables.ages import since
 from situate.server.tables.columns import printer
+from situate.server.tables.durations import since
 
 __all__ = ["KIND", "EVENTS_KIND"]
 

@@ -11,11 +11,11 @@ from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.quantities import (
     STORAGE,
-    amounts_rounded,
     container_resource_name,
     may_overcommit,
     nanos,
     resource_name,
+    round_amounts,
     text_of,
 )
 from situate.server.kinds.strategy import Strategy, again
@@ -30,7 +30,7 @@ _LISTS: Final = ("max", "min", "default", "defaultRequest", "maxLimitRequestRati
 def _default(obj: Object) -> None:
     for item in obj.get("spec", {}).get("limits", ()):
         for key in _LISTS:
-            amounts_rounded(item.get(key))
+            round_amounts(item.get(key))
         if item.get("type") == "Container":
             limits = {**item.get("max", {}), **item.get("default", {})}
             requests = {**item.get("min", {}), **limits, **item.get("defaultRequest", {})}

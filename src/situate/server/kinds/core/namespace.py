@@ -9,7 +9,7 @@ from situate.core.model.names import qualified_name_problems
 from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.metadata import kube_finalizer
-from situate.server.kinds.naming import dns_label
+from situate.server.kinds.names import dns_label
 from situate.server.kinds.strategy import Strategy, again, keep_status
 from situate.server.objects import Object
 

@@ -12,11 +12,11 @@ from situate.server.kinds.addresses import cidr, is_dual_stack
 from situate.server.kinds.core.pod.scheduling import taint_effect
 from situate.server.kinds.field_errors import Causes, quoted
 from situate.server.kinds.kind import Kind
-from situate.server.kinds.quantities import amount, amounts_rounded
+from situate.server.kinds.quantities import amount, round_amounts
 from situate.server.kinds.strategy import Strategy, keep_all_but_status, keep_status
 from situate.server.objects import Object
-from situate.server.tables.ages import UNKNOWN
 from situate.server.tables.cells import NONE, condition
+from situate.server.tables.durations import UNKNOWN
 
 __all__ = ["KIND", "taints"]
 
@@ -32,8 +32,8 @@ _MAX_FEATURE: Final = 253
 
 def _default(node: Object) -> None:
     status = node.setdefault("status", {})
-    amounts_rounded(status.get("capacity"))
-    amounts_rounded(status.get("allocatable"))
+    round_amounts(status.get("capacity"))
+    round_amounts(status.get("allocatable"))
     if "allocatable" not in status and "capacity" in status:
         status["allocatable"] = dict(status["capacity"])
     spec = node.setdefault("spec", {})

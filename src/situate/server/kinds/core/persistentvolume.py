@@ -15,14 +15,14 @@ from situate.server.kinds.core.persistentvolumeclaim import (
     phase_shown,
     storage_class,
 )
-from situate.server.kinds.core.pod.paths import no_backsteps
+from situate.server.kinds.core.pod.paths import check_no_backsteps
 from situate.server.kinds.core.pod.volumes import ONE_KIND, csi_driver, host_path, nfs
 from situate.server.kinds.field_checks import FieldChecks
 from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.kind import Kind
-from situate.server.kinds.naming import dns_label, subdomain
-from situate.server.kinds.quantities import STORAGE, amounts_rounded, basic_amount, positive_amount
-from situate.server.kinds.selectors import node_selector
+from situate.server.kinds.names import dns_label, subdomain
+from situate.server.kinds.node_selectors import node_selector
+from situate.server.kinds.quantities import STORAGE, basic_amount, positive_amount, round_amounts
 from situate.server.kinds.strategy import Strategy, keep_all_but_status, keep_status
 from situate.server.objects import Object
 
@@ -74,7 +74,7 @@ def _default(volume: Object) -> None:
     spec = volume.setdefault("spec", {})
     spec.setdefault("persistentVolumeReclaimPolicy", "Retain")
     spec.setdefault("volumeMode", "Filesystem")
-    amounts_rounded(spec.get("capacity"))
+    round_amounts(spec.get("capacity"))
     if "hostPath" in spec:
         spec["hostPath"].setdefault("type", "")
     if "iscsi" in spec:
@@ -164,7 +164,7 @@ def _local(spec: Mapping[str, Any], path: str, causes: Causes) -> None:
     if not spec["local"].get("path"):
         causes.required(f"{path}.path")
     else:
-        no_backsteps(spec["local"]["path"], f"{path}.path", causes)
+        check_no_backsteps(spec["local"]["path"], f"{path}.path", causes)
     if "nodeAffinity" not in spec:
         causes.required("spec.nodeAffinity", "Local volume requires node affinity")
 

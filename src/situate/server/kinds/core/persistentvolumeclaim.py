@@ -10,16 +10,16 @@ from situate.server.kinds.field_checks import FieldChecks
 from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.metadata import validate_annotations
-from situate.server.kinds.naming import dns_label, subdomain
+from situate.server.kinds.names import dns_label, subdomain
 from situate.server.kinds.quantities import (
     STORAGE,
     amount,
-    amounts_rounded,
     basic_amount,
     fractions,
     is_native,
     nanos,
     positive_amount,
+    round_amounts,
 )
 from situate.server.kinds.strategy import Strategy, keep_all_but_status, keep_status
 from situate.server.objects import Object
@@ -64,16 +64,16 @@ def default_claim_spec(spec: dict[str, Any]) -> None:
     """Set the defaults of a claim or a claim template."""
     spec.setdefault("volumeMode", "Filesystem")
     resources = spec.get("resources", {})
-    amounts_rounded(resources.get("limits"))
-    amounts_rounded(resources.get("requests"))
+    round_amounts(resources.get("limits"))
+    round_amounts(resources.get("requests"))
 
 
 def _default(claim: Object) -> None:
     default_claim_spec(claim.setdefault("spec", {}))
     status = claim.setdefault("status", {})
     status.setdefault("phase", "Pending")
-    amounts_rounded(status.get("capacity"))
-    amounts_rounded(status.get("allocatedResources"))
+    round_amounts(status.get("capacity"))
+    round_amounts(status.get("allocatedResources"))
 
 
 def _prepare_create(claim: Object) -> None:

@@ -18,7 +18,7 @@ __all__ = [
     "template_warnings",
     "validate_template",
     "validate_template_update",
-    "that_stay",
+    "require_restart_always",
 ]
 
 
@@ -63,7 +63,7 @@ def _warnings(obj: Object) -> list[str]:
     return template_warnings(obj.get("template", {}), "template")
 
 
-def that_stay(spec: Mapping[str, Any], path: str, kind: str, causes: Causes) -> None:
+def require_restart_always(spec: Mapping[str, Any], path: str, kind: str, causes: Causes) -> None:
     """The pods of a controller that keeps them running must restart always."""
     pod = spec.get("template", {}).get("spec", {})
     if pod.get("restartPolicy") != "Always":

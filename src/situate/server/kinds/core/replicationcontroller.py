@@ -6,7 +6,12 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from situate.core.model.names import subdomain_problems
-from situate.server.kinds.core.podtemplate import default_template, template_warnings, that_stay, validate_template
+from situate.server.kinds.core.podtemplate import (
+    default_template,
+    require_restart_always,
+    template_warnings,
+    validate_template,
+)
 from situate.server.kinds.field_checks import FieldChecks
 from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.kind import Kind
@@ -59,7 +64,7 @@ def _template(template: Mapping[str, Any], selector: Mapping[str, str], causes: 
     if any(found.get(key) != value for key, value in selector.items()):
         causes.invalid("spec.template.metadata.labels", found or None, "`selector` does not match template `labels`")
     validate_template(template, "spec.template", causes)
-    that_stay({"template": template}, "spec", "ReplicationController", causes)
+    require_restart_always({"template": template}, "spec", "ReplicationController", causes)
 
 
 def _validate_status(new: Object, _old: Object, causes: Causes) -> None:

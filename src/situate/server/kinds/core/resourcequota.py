@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from situate.server.kinds.field_errors import IMMUTABLE, Causes
 from situate.server.kinds.kind import Kind
-from situate.server.kinds.quantities import amount, amounts_rounded, is_quota_name, quota_resource_name
+from situate.server.kinds.quantities import amount, is_quota_name, quota_resource_name, round_amounts
 from situate.server.kinds.strategy import Strategy, keep_status
 from situate.server.objects import Object
 
@@ -26,9 +26,9 @@ _PAIRS: Final = (("BestEffort", "NotBestEffort"), ("Terminating", "NotTerminatin
 
 
 def _default(quota: Object) -> None:
-    amounts_rounded(quota.get("spec", {}).get("hard"))
-    amounts_rounded(quota.get("status", {}).get("hard"))
-    amounts_rounded(quota.get("status", {}).get("used"))
+    round_amounts(quota.get("spec", {}).get("hard"))
+    round_amounts(quota.get("status", {}).get("hard"))
+    round_amounts(quota.get("status", {}).get("used"))
 
 
 def _prepare_create(quota: Object) -> None:

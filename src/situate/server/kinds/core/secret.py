@@ -12,7 +12,7 @@ import msgspec
 from situate.server.kinds.core.configmap import MAX_SIZE, decoded_size, locked
 from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.kind import Kind
-from situate.server.kinds.naming import config_key
+from situate.server.kinds.names import config_key
 from situate.server.kinds.strategy import Strategy
 from situate.server.objects import Object
 

@@ -10,7 +10,7 @@ from situate.server.kinds.addresses import endpoint_ip, ip, is_ipv6
 from situate.server.kinds.field_checks import FieldChecks
 from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.kind import Kind
-from situate.server.kinds.naming import NameRule, dns_label, subdomain
+from situate.server.kinds.names import NameRule, dns_label, subdomain
 from situate.server.kinds.strategy import Strategy
 from situate.server.objects import Object
 from situate.server.tables.cells import UNSET, shortened

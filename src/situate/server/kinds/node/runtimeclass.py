@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from situate.server.kinds.core.pod.scheduling import tolerations
 from situate.server.kinds.field_errors import Causes
-from situate.server.kinds.go_structs import TOLERATION, inside
+from situate.server.kinds.go_structs import TOLERATION, go_struct
 from situate.server.kinds.kind import Kind
-from situate.server.kinds.naming import dns_label
+from situate.server.kinds.names import dns_label
 from situate.server.kinds.quantities import resources
 from situate.server.kinds.strategy import Strategy
 from situate.server.objects import Object
@@ -35,7 +35,7 @@ def _tolerations(these: Sequence[Mapping[str, Any]], causes: Causes) -> None:
     for index, one in enumerate(these):
         key = tuple(one.get(name, "") for name in _KEY)
         if key in seen:
-            causes.duplicate(f"scheduling.tolerations[{index}]", inside(one, TOLERATION))
+            causes.duplicate(f"scheduling.tolerations[{index}]", go_struct(one, TOLERATION))
         seen.append(key)
 
 

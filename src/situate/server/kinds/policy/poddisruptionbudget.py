@@ -8,9 +8,9 @@ from typing import Any, Final
 from situate.server.kinds.conditions import conditions
 from situate.server.kinds.field_checks import FieldChecks
 from situate.server.kinds.field_errors import Causes
-from situate.server.kinds.int_or_percent import at_most_all, portion
+from situate.server.kinds.int_or_percent import check_at_most_100_percent, check_int_or_percent
 from situate.server.kinds.kind import Kind
-from situate.server.kinds.naming import path_segment
+from situate.server.kinds.names import path_segment
 from situate.server.kinds.status import reset_status
 from situate.server.kinds.strategy import Strategy, again, keep_status
 from situate.server.objects import Object
@@ -27,8 +27,8 @@ def _validate(obj: Object, causes: Causes) -> None:
         causes.invalid("spec", _shown(spec), "minAvailable and maxUnavailable cannot be both set")
     for name in ("minAvailable", "maxUnavailable"):
         if name in spec:
-            portion(spec[name], f"spec.{name}", causes)
-            at_most_all(spec[name], f"spec.{name}", causes)
+            check_int_or_percent(spec[name], f"spec.{name}", causes)
+            check_at_most_100_percent(spec[name], f"spec.{name}", causes)
     causes.label_selector(spec.get("selector"), "spec.selector")
     _SPEC.check(spec, "spec", causes, "unhealthyPodEvictionPolicy")
 

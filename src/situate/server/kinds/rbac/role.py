@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.kind import Kind
-from situate.server.kinds.matching import usable_selector
-from situate.server.kinds.naming import path_segment
+from situate.server.kinds.label_selectors import validate_selector
+from situate.server.kinds.names import path_segment
 from situate.server.kinds.strategy import Strategy, again
 from situate.server.objects import Object
 
@@ -50,7 +50,7 @@ def _aggregation(selectors: Any, causes: Causes) -> None:
     if not selectors:
         causes.required(at, "at least one clusterRoleSelector required if aggregationRule is non-nil")
     for index, selector in enumerate(selectors):
-        if not usable_selector(selector, f"{at}[{index}]", causes):
+        if not validate_selector(selector, f"{at}[{index}]", causes):
             causes.invalid(f"{at}[{index}]", None, "invalid label selector.")
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.kind import Kind
-from situate.server.kinds.naming import path_segment, subdomain
+from situate.server.kinds.names import path_segment, subdomain
 from situate.server.kinds.strategy import Strategy
 from situate.server.objects import Object
 from situate.server.tables.columns import printer

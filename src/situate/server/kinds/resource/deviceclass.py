@@ -6,7 +6,7 @@ from typing import Final
 
 from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.kind import Kind
-from situate.server.kinds.naming import MAX_SUBDOMAIN, subdomain, too_long_text
+from situate.server.kinds.names import MAX_SUBDOMAIN, subdomain, too_long_text
 from situate.server.kinds.resource.resourceclaim import (
     MAX_CONFIGS,
     config_problems,

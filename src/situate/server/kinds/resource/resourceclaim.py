@@ -10,10 +10,10 @@ from typing import Any, Final
 
 from situate.server.kinds.core.pod.volumes import csi_driver
 from situate.server.kinds.field_errors import IMMUTABLE, Causes
-from situate.server.kinds.go_structs import CLAIM, inside
+from situate.server.kinds.go_structs import CLAIM, go_struct
 from situate.server.kinds.kind import Kind
-from situate.server.kinds.naming import dns_label, subdomain
-from situate.server.kinds.selectors import node_selector
+from situate.server.kinds.names import dns_label, subdomain
+from situate.server.kinds.node_selectors import node_selector
 from situate.server.kinds.status import reset_status
 from situate.server.kinds.strategy import Strategy, keep_status
 from situate.server.objects import Object
@@ -153,7 +153,7 @@ def config_problems(config: Mapping[str, Any], path: str, causes: Causes) -> Non
 
 def _validate_claim_update(new: Object, old: Object, causes: Causes) -> None:
     if new.get("spec") != old.get("spec"):
-        causes.invalid("spec", inside(new.get("spec"), CLAIM), IMMUTABLE)
+        causes.invalid("spec", go_struct(new.get("spec"), CLAIM), IMMUTABLE)
 
 
 def _validate_claim_status(new: Object, old: Object, causes: Causes) -> None:

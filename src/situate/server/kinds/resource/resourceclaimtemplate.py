@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from situate.server.kinds.field_errors import IMMUTABLE, Causes
-from situate.server.kinds.go_structs import CLAIM, inside
+from situate.server.kinds.go_structs import CLAIM, go_struct
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.resource.resourceclaim import (
     default_claim_spec,
@@ -30,7 +30,7 @@ def _validate_template(obj: Object, causes: Causes) -> None:
 def _validate_template_update(new: Object, old: Object, causes: Causes) -> None:
     spec = new.get("spec", {})
     if spec != old.get("spec", {}):
-        causes.invalid("spec", {**spec.get("metadata", {}), "Spec": inside(spec.get("spec"), CLAIM)}, IMMUTABLE)
+        causes.invalid("spec", {**spec.get("metadata", {}), "Spec": go_struct(spec.get("spec"), CLAIM)}, IMMUTABLE)
 
 
 KIND: Final = Kind(

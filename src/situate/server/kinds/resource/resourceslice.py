@@ -10,8 +10,8 @@ from situate.core.model.names import qualified_name_problems
 from situate.server.kinds.core.pod.volumes import csi_driver
 from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.kind import Kind
-from situate.server.kinds.naming import dns_label, subdomain
-from situate.server.kinds.selectors import node_selector
+from situate.server.kinds.names import dns_label, subdomain
+from situate.server.kinds.node_selectors import node_selector
 from situate.server.kinds.strategy import Strategy
 from situate.server.objects import Object
 

@@ -15,7 +15,7 @@ from situate.server.kinds.conditions import conditions
 from situate.server.kinds.field_checks import FieldChecks
 from situate.server.kinds.field_errors import IMMUTABLE, Causes
 from situate.server.kinds.kind import Kind
-from situate.server.kinds.naming import NameRule, dns_label, subdomain
+from situate.server.kinds.names import NameRule, dns_label, subdomain
 from situate.server.kinds.status import reset_status
 from situate.server.kinds.strategy import Strategy, keep_status
 from situate.server.objects import Object

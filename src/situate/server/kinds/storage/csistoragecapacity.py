@@ -6,7 +6,7 @@ from typing import Final
 
 from situate.server.kinds.field_errors import NOT_NEGATIVE, Causes
 from situate.server.kinds.kind import Kind
-from situate.server.kinds.naming import subdomain
+from situate.server.kinds.names import subdomain
 from situate.server.kinds.quantities import nanos, text_of
 from situate.server.kinds.strategy import Strategy
 from situate.server.objects import Object

@@ -9,7 +9,7 @@ from situate.core.model.names import qualified_name_problems
 from situate.server.kinds.field_checks import FieldChecks
 from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.kind import Kind
-from situate.server.kinds.selectors import topology_selector_term
+from situate.server.kinds.node_selectors import topology_selector_term
 from situate.server.kinds.strategy import Strategy
 from situate.server.objects import Object
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 from situate.server.kinds.core.pod.volumes import csi_driver
 from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.kind import Kind
-from situate.server.kinds.naming import subdomain
+from situate.server.kinds.names import subdomain
 from situate.server.kinds.storage.storageclass import size_of
 from situate.server.kinds.strategy import Strategy, keep_status
 from situate.server.objects import Object

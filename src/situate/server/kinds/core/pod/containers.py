@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from situate.server.kinds.core.pod.environment import environment, environment_from
-from situate.server.kinds.core.pod.handlers import lifecycle, probes
+from situate.server.kinds.core.pod.probes import lifecycle, probes
 from situate.server.kinds.core.pod.security import container_security
 from situate.server.kinds.core.pod.volumes import Volumes, devices, mounts
 from situate.server.kinds.field_checks import FieldChecks
 from situate.server.kinds.field_errors import Causes, forbidden, invalid
-from situate.server.kinds.naming import dns_label, port_name, port_number
+from situate.server.kinds.names import dns_label, port_name, port_number
 from situate.server.kinds.quantities import resources
 
-__all__ = ["Surroundings", "containers", "ephemeral_containers", "init_containers", "images_trimmed"]
+__all__ = ["ContainerContext", "containers", "ephemeral_containers", "init_containers", "check_images_trimmed"]
 
 _CONTAINER: Final = FieldChecks("core.v1.Container")
 _PORT: Final = FieldChecks("core.v1.ContainerPort")
@@ -39,7 +39,7 @@ _WHITESPACE: Final = "must not have leading or trailing whitespace"
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class ContainerContext:
     """What the validation of a container depends on besides the container."""
 
     volumes: Volumes
@@ -49,7 +49,7 @@ class Surroundings:
     host_users: bool
 
 
-def containers(found: Sequence[Mapping[str, Any]], around: Surroundings, path: str, causes: Causes) -> None:
+def containers(found: Sequence[Mapping[str, Any]], context: ContainerContext, path: str, causes: Causes) -> None:
     if not found:
         causes.required(path)
         return
@@ -57,12 +57,12 @@ def containers(found: Sequence[Mapping[str, Any]], around: Surroundings, path: s
     host_ports: set[str] = set()
     for index, container in enumerate(found):
         at = f"{path}[{index}]"
-        _common(container, around, at, causes)
+        _common(container, context, at, causes)
         name = container.get("name", "")
         causes.unique(name, names, f"{at}.name")
         if "lifecycle" in container:
-            lifecycle(container["lifecycle"], around.grace_s, f"{at}.lifecycle", causes)
-        probes(container, around.grace_s, at, causes)
+            lifecycle(container["lifecycle"], context.grace_s, f"{at}.lifecycle", causes)
+        probes(container, context.grace_s, at, causes)
         if "restartPolicy" in container or "restartPolicyRules" in container:
             _restarts(container, at, causes)
     for index, container in enumerate(found):
@@ -71,12 +71,12 @@ def containers(found: Sequence[Mapping[str, Any]], around: Surroundings, path: s
 
 
 def init_containers(
-    found: Sequence[Mapping[str, Any]], others: Collection[str], around: Surroundings, path: str, causes: Causes
+    found: Sequence[Mapping[str, Any]], others: Collection[str], context: ContainerContext, path: str, causes: Causes
 ) -> None:
     names = set(others)
     for index, container in enumerate(found):
         at = f"{path}[{index}]"
-        _common(container, around, at, causes)
+        _common(container, context, at, causes)
         sidecar = container.get("restartPolicy") == "Always"
         if "restartPolicy" in container or "restartPolicyRules" in container:
             _restarts(container, at, causes)
@@ -89,8 +89,8 @@ def init_containers(
         _host_ports(container.get("ports", ()), set(), f"{path}[0].ports", causes)
         if sidecar:
             if "lifecycle" in container:
-                lifecycle(container["lifecycle"], around.grace_s, f"{at}.lifecycle", causes)
-            probes(container, around.grace_s, at, causes)
+                lifecycle(container["lifecycle"], context.grace_s, f"{at}.lifecycle", causes)
+            probes(container, context.grace_s, at, causes)
             continue
         for key in ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe"):
             if key in container:
@@ -103,13 +103,13 @@ def init_containers(
 
 
 def ephemeral_containers(
-    found: Sequence[Mapping[str, Any]], others: Collection[str], around: Surroundings, path: str, causes: Causes
+    found: Sequence[Mapping[str, Any]], others: Collection[str], context: ContainerContext, path: str, causes: Causes
 ) -> None:
     names = set(others)
     for index, container in enumerate(found):
         at, name = f"{path}[{index}]", container.get("name", "")
-        _common(container, around, at, causes)
-        image_trimmed(container, at, causes)
+        _common(container, context, at, causes)
+        _check_image_trimmed(container, at, causes)
         causes.unique(name, names, f"{at}.name")
         target = container.get("targetContainerName", "")
         if target and target not in others:
@@ -122,18 +122,18 @@ def ephemeral_containers(
                     causes.forbidden(f"{at}.volumeMounts[{place}].{key}", detail)
 
 
-def images_trimmed(found: Sequence[Mapping[str, Any]], path: str, causes: Causes) -> None:
+def check_images_trimmed(found: Sequence[Mapping[str, Any]], path: str, causes: Causes) -> None:
     for index, container in enumerate(found):
-        image_trimmed(container, f"{path}[{index}]", causes)
+        _check_image_trimmed(container, f"{path}[{index}]", causes)
 
 
-def image_trimmed(container: Mapping[str, Any], path: str, causes: Causes) -> None:
+def _check_image_trimmed(container: Mapping[str, Any], path: str, causes: Causes) -> None:
     image = container.get("image", "")
     if image != image.strip():
         causes.invalid(f"{path}.image", image, _WHITESPACE)
 
 
-def _common(container: Mapping[str, Any], around: Surroundings, path: str, causes: Causes) -> None:
+def _common(container: Mapping[str, Any], context: ContainerContext, path: str, causes: Causes) -> None:
     name = container.get("name", "")
     if not name:
         causes.required(f"{path}.name")
@@ -148,16 +148,16 @@ def _common(container: Mapping[str, Any], around: Surroundings, path: str, cause
     if "envFrom" in container:
         environment_from(container["envFrom"], f"{path}.envFrom", causes)
     if "volumeMounts" in container:
-        mounts(container, around.volumes, f"{path}.volumeMounts", causes)
+        mounts(container, context.volumes, f"{path}.volumeMounts", causes)
     if "volumeDevices" in container:
-        devices(container, around.volumes, f"{path}.volumeDevices", causes)
+        devices(container, context.volumes, f"{path}.volumeDevices", causes)
     _CONTAINER.check(container, path, causes, "imagePullPolicy")
     if asked := container.get("resources"):
-        resources(asked, f"{path}.resources", causes, around.claims)
+        resources(asked, f"{path}.resources", causes, context.claims)
     if "resizePolicy" in container:
-        _resizing(container["resizePolicy"], around.restart, f"{path}.resizePolicy", causes)
+        _resizing(container["resizePolicy"], context.restart, f"{path}.resizePolicy", causes)
     if "securityContext" in container:
-        container_security(container["securityContext"], around.host_users, f"{path}.securityContext", causes)
+        container_security(container["securityContext"], context.host_users, f"{path}.securityContext", causes)
 
 
 def _ports(ports: Sequence[Mapping[str, Any]], path: str, causes: Causes) -> None:

@@ -12,10 +12,10 @@ from situate.server.kinds.core.persistentvolumeclaim import default_claim_spec
 from situate.server.kinds.quantities import (
     CPU,
     MEMORY,
-    amounts_rounded,
     is_huge_pages,
     is_pod_level,
     nanos,
+    round_amounts,
     written,
 )
 from situate.server.objects import Object
@@ -96,7 +96,7 @@ def default_spec(spec: dict[str, Any]) -> None:
     if account := spec.get("serviceAccountName") or spec.get("serviceAccount"):
         spec["serviceAccountName"] = spec["serviceAccount"] = account
     if "overhead" in spec:
-        amounts_rounded(spec["overhead"])
+        round_amounts(spec["overhead"])
 
 
 def _container(container: dict[str, Any]) -> None:
@@ -110,8 +110,8 @@ def _container(container: dict[str, Any]) -> None:
         if "protocol" not in port:
             port["protocol"] = "TCP"
     if resources := container.get("resources"):
-        amounts_rounded(resources.get("limits"))
-        amounts_rounded(resources.get("requests"))
+        round_amounts(resources.get("limits"))
+        round_amounts(resources.get("requests"))
     for variable in container.get("env", ()):
         if "valueFrom" in variable:
             _variable(variable["valueFrom"])
@@ -225,8 +225,8 @@ def _host_ports(containers: Iterable[dict[str, Any]]) -> None:
 
 def _pod_level(spec: Mapping[str, Any], own: dict[str, Any]) -> None:
     """Default the pod-level requests: the containers' requests, or else the pod's limits."""
-    amounts_rounded(own.get("limits"))
-    amounts_rounded(own.get("requests"))
+    round_amounts(own.get("limits"))
+    round_amounts(own.get("requests"))
     limits, requests = dict(own.get("limits", {})), dict(own.get("requests", {}))
     if not limits and not requests:
         return

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from situate.core.model.names import qualified_name_problems
-from situate.server.kinds.core.pod.paths import no_backsteps
+from situate.server.kinds.core.pod.paths import check_no_backsteps
 from situate.server.kinds.field_errors import Causes, invalid
-from situate.server.kinds.naming import config_key, dns_label, env_name, prefix_problems, subdomain
+from situate.server.kinds.names import config_key, dns_label, env_name, prefix_problems, subdomain
 from situate.server.kinds.quantities import nanos, text_of
 
 __all__ = ["VOLUME_FIELDS", "environment", "environment_from", "field_ref", "resource_ref"]
@@ -103,7 +103,7 @@ def _file_ref(ref: Mapping[str, Any], path: str, causes: Causes) -> None:
         else:
             causes.required(f"{path}.{key}")
     if file := ref.get("path", ""):
-        no_backsteps(file, f"{path}.path", causes)
+        check_no_backsteps(file, f"{path}.path", causes)
     else:
         causes.required(f"{path}.path")
 

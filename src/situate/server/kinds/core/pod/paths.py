@@ -6,12 +6,12 @@ from typing import Final
 
 from situate.server.kinds.field_errors import Causes
 
-__all__ = ["descending", "no_backsteps", "not_reserved"]
+__all__ = ["descending", "check_no_backsteps", "not_reserved"]
 
 BACKSTEPS: Final = "must not contain '..'"
 
 
-def no_backsteps(path_of_file: str, path: str, causes: Causes) -> None:
+def check_no_backsteps(path_of_file: str, path: str, causes: Causes) -> None:
     if ".." in path_of_file and ".." in path_of_file.split("/"):
         causes.invalid(path, path_of_file, BACKSTEPS)
 
@@ -19,7 +19,7 @@ def no_backsteps(path_of_file: str, path: str, causes: Causes) -> None:
 def descending(path_of_file: str, path: str, causes: Causes) -> None:
     if path_of_file.startswith("/"):
         causes.invalid(path, path_of_file, "must be a relative path")
-    no_backsteps(path_of_file, path, causes)
+    check_no_backsteps(path_of_file, path, causes)
 
 
 def not_reserved(path_of_file: str, path: str, causes: Causes) -> None:

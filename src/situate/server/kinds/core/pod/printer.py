@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from situate.core.model.timestamp import TimestampError, epoch_ms
 from situate.server.objects import Object
-from situate.server.tables.ages import human_duration, since
 from situate.server.tables.cells import NONE, condition
 from situate.server.tables.columns import Printer, columns_of
+from situate.server.tables.durations import human_duration, since
 
 __all__ = ["PRINTER"]
 

@@ -8,8 +8,8 @@ from typing import Any, Final
 from situate.core.model.names import label_value_problems, qualified_name_problems
 from situate.server.kinds.field_checks import FieldChecks
 from situate.server.kinds.field_errors import Causes
-from situate.server.kinds.naming import dns_label
-from situate.server.kinds.selectors import node_selector, preferred_terms
+from situate.server.kinds.names import dns_label
+from situate.server.kinds.node_selectors import node_selector, preferred_terms
 
 __all__ = ["EFFECTS", "affinity", "gates", "spread", "taint_effect", "tolerations"]
 

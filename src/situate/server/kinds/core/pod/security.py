@@ -12,7 +12,7 @@ from typing import Any, Final
 from situate.server.kinds.core.pod.paths import descending
 from situate.server.kinds.field_checks import FieldChecks
 from situate.server.kinds.field_errors import Causes, forbidden
-from situate.server.kinds.naming import user_or_group
+from situate.server.kinds.names import user_or_group
 
 __all__ = ["container_security", "every_container", "operating_system", "pod_security", "user_namespace"]
 

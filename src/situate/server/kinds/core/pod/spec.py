@@ -7,14 +7,14 @@ from typing import Any, Final
 
 from situate.core.model.names import qualified_name_problems
 from situate.server.kinds.addresses import ip
-from situate.server.kinds.core.pod.containers import Surroundings, containers, ephemeral_containers, init_containers
+from situate.server.kinds.core.pod.containers import ContainerContext, containers, ephemeral_containers, init_containers
 from situate.server.kinds.core.pod.defaults import total_of
 from situate.server.kinds.core.pod.scheduling import affinity, gates, spread, tolerations
 from situate.server.kinds.core.pod.security import every_container, operating_system, pod_security, user_namespace
 from situate.server.kinds.core.pod.volumes import volumes
 from situate.server.kinds.field_checks import FieldChecks
 from situate.server.kinds.field_errors import Causes, invalid
-from situate.server.kinds.naming import between_text, dns_label, subdomain, underscored_subdomain
+from situate.server.kinds.names import between_text, dns_label, subdomain, underscored_subdomain
 from situate.server.kinds.quantities import is_huge_pages, nanos, pod_resource_name, resources, text_of, written
 
 __all__ = ["pod_annotations", "validate_spec"]
@@ -38,20 +38,20 @@ def validate_spec(
     known = volumes(spec["volumes"], pod_name, is_pod, f"{path}.volumes", causes) if "volumes" in spec else {}
     if claims:
         _resource_claims(claims, f"{path}.resourceClaims", causes)
-    around = Surroundings(
+    shared = ContainerContext(
         known,
         [one["name"] for one in claims if one.get("name")],
         spec.get("terminationGracePeriodSeconds", 0),
         spec.get("restartPolicy", ""),
         spec.get("hostUsers", True),
     )
-    containers(found, around, f"{path}.containers", causes)
+    containers(found, shared, f"{path}.containers", causes)
     if inits:
         names = [one.get("name", "") for one in found]
-        init_containers(inits, names, around, f"{path}.initContainers", causes)
+        init_containers(inits, names, shared, f"{path}.initContainers", causes)
     if "ephemeralContainers" in spec:
         names = [one.get("name", "") for one in (*found, *inits)]
-        ephemeral_containers(spec["ephemeralContainers"], names, around, f"{path}.ephemeralContainers", causes)
+        ephemeral_containers(spec["ephemeralContainers"], names, shared, f"{path}.ephemeralContainers", causes)
     if "resources" in spec:
         _pod_resources(spec, path, causes)
     if spec.get("hostNetwork"):

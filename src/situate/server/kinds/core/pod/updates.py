@@ -9,11 +9,11 @@ import msgspec
 
 from situate.core.model.names import qualified_name_problems
 from situate.server.kinds.addresses import ip, is_dual_stack
-from situate.server.kinds.core.pod.containers import images_trimmed
+from situate.server.kinds.core.pod.containers import check_images_trimmed
 from situate.server.kinds.core.pod.scheduling import REQUIRED
 from situate.server.kinds.core.pod.spec import MIRROR, pod_annotations, validate_spec
 from situate.server.kinds.field_errors import Causes
-from situate.server.kinds.naming import between_text, subdomain
+from situate.server.kinds.names import between_text, subdomain
 from situate.server.objects import Object
 
 __all__ = ["validate", "validate_status", "validate_update"]
@@ -63,9 +63,9 @@ def _whole(pod: Object, spec: Mapping[str, Any], causes: Causes) -> None:
     validate_spec(spec, "spec", causes, pod_name=meta.get("name", ""), is_pod=True)
     if "volumes" in spec and not spec.get("serviceAccountName"):
         _tokens_need_an_account(spec["volumes"], causes)
-    images_trimmed(spec.get("containers", ()), "spec.containers", causes)
+    check_images_trimmed(spec.get("containers", ()), "spec.containers", causes)
     if "initContainers" in spec:
-        images_trimmed(spec["initContainers"], "spec.initContainers", causes)
+        check_images_trimmed(spec["initContainers"], "spec.initContainers", causes)
 
 
 def _tokens_need_an_account(volumes: Sequence[Mapping[str, Any]], causes: Causes) -> None:

@@ -10,10 +10,10 @@ from typing import Any, Final, TypeAlias
 
 from situate.server.kinds.core.persistentvolumeclaim import claim_template
 from situate.server.kinds.core.pod.environment import VOLUME_FIELDS, field_ref, resource_ref
-from situate.server.kinds.core.pod.paths import descending, no_backsteps, not_reserved
+from situate.server.kinds.core.pod.paths import check_no_backsteps, descending, not_reserved
 from situate.server.kinds.field_checks import FieldChecks
 from situate.server.kinds.field_errors import Causes, quoted
-from situate.server.kinds.naming import dns_label, subdomain
+from situate.server.kinds.names import dns_label, subdomain
 from situate.server.kinds.quantities import nanos
 
 __all__ = ["csi_driver", "devices", "host_path", "mounts", "nfs", "volumes"]
@@ -77,7 +77,7 @@ def host_path(source: Source, path: str, causes: Causes) -> None:
     if not source.get("path"):
         causes.required(f"{path}.path")
         return
-    no_backsteps(source["path"], f"{path}.path", causes)
+    check_no_backsteps(source["path"], f"{path}.path", causes)
     _HOST_PATH.check(source, path, causes, "type")
 
 

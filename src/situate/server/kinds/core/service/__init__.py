@@ -15,11 +15,11 @@ from situate.server.kinds.core.service.prepare import (
 )
 from situate.server.kinds.core.service.validation import validate, validate_status, validate_update
 from situate.server.kinds.kind import Kind
-from situate.server.kinds.naming import dns_label
+from situate.server.kinds.names import dns_label
 from situate.server.kinds.strategy import Strategy
 from situate.server.objects import Object
-from situate.server.tables.ages import UNKNOWN
 from situate.server.tables.cells import NONE
+from situate.server.tables.durations import UNKNOWN
 
 __all__ = ["ADDRESSES", "NODE_PORTS", "KIND", "allocate"]
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 from zlib import crc32
 
 from situate.server.kinds.addresses import is_ipv6
-from situate.server.kinds.core.service.shape import (
+from situate.server.kinds.core.service.service_type import (
     NONE,
     is_external,
     may_have_node_ports,

@@ -8,8 +8,8 @@ from typing import Any, Final
 from situate.core.model.names import qualified_name_problems
 from situate.server.kinds.addresses import cidr, endpoint_ip, ip, is_dual_stack, is_ipv6, parse_ip
 from situate.server.kinds.core.pod.containers import PROTOCOLS
-from situate.server.kinds.core.pod.handlers import port_or_name
-from situate.server.kinds.core.service.shape import (
+from situate.server.kinds.core.pod.probes import port_or_name
+from situate.server.kinds.core.service.service_type import (
     NONE,
     is_external,
     is_headless,
@@ -19,7 +19,7 @@ from situate.server.kinds.core.service.shape import (
 )
 from situate.server.kinds.field_checks import FieldChecks
 from situate.server.kinds.field_errors import Causes
-from situate.server.kinds.naming import dns_label, port_number, subdomain
+from situate.server.kinds.names import dns_label, port_number, subdomain
 from situate.server.objects import Object
 
 __all__ = ["TYPES", "validate", "validate_status", "validate_update"]

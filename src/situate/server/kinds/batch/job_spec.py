@@ -10,8 +10,8 @@ from situate.server.kinds.batch.policies import failure_policy, success_policy
 from situate.server.kinds.core.podtemplate import default_template, template_warnings, validate_template
 from situate.server.kinds.field_checks import FieldChecks
 from situate.server.kinds.field_errors import Causes
-from situate.server.kinds.go_structs import SUCCESS_POLICY, inside
-from situate.server.kinds.naming import pattern_text, subdomain
+from situate.server.kinds.go_structs import SUCCESS_POLICY, go_struct
+from situate.server.kinds.names import pattern_text, subdomain
 
 __all__ = ["INDEXED", "NON_INDEXED", "default_pods", "spec_warnings", "validate_spec"]
 
@@ -59,7 +59,7 @@ def validate_spec(spec: Mapping[str, Any], path: str, causes: Causes) -> None:
         if mode == INDEXED:
             success_policy(spec, f"{path}.successPolicy", causes)
         else:
-            causes.invalid(f"{path}.successPolicy", inside(spec["successPolicy"], SUCCESS_POLICY), NOT_INDEXED)
+            causes.invalid(f"{path}.successPolicy", go_struct(spec["successPolicy"], SUCCESS_POLICY), NOT_INDEXED)
     _replacement(spec, f"{path}.podReplacementPolicy", causes)
     validate_template(spec.get("template", {}), f"{path}.template", causes)
     _restarts(spec, f"{path}.template.spec.restartPolicy", causes)

@@ -7,7 +7,7 @@ from typing import Any
 
 from situate.core.model.names import label_value_problems, qualified_name_problems
 from situate.server.kinds.field_errors import Causes
-from situate.server.kinds.naming import subdomain
+from situate.server.kinds.names import subdomain
 
 __all__ = ["node_selector", "node_selector_term", "preferred_terms", "topology_selector_term"]
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from situate.core.model.labels import LabelSelector, LabelSelectorRequirement, parse_selector
 from situate.server.kinds.field_errors import Causes
-from situate.server.kinds.matching import is_empty, matches, usable_selector
+from situate.server.kinds.label_selectors import is_empty, matches, validate_selector
 
 KEYS, VALUES = st.sampled_from(["a", "b", "c"]), st.sampled_from(["", "x", "y"])
 LABELS = st.dictionaries(KEYS, VALUES, max_size=3)
@@ -39,5 +39,5 @@ def test_a_selector_that_is_missing_matches_nothing_and_an_empty_one_everything(
 
 def test_a_selector_with_a_mistake_cannot_be_asked() -> None:
     causes = Causes()
-    assert not usable_selector({"matchExpressions": [{"key": "a", "operator": "In"}]}, "spec.selector", causes)
+    assert not validate_selector({"matchExpressions": [{"key": "a", "operator": "In"}]}, "spec.selector", causes)
     assert [cause.field for cause in causes] == ["spec.selector.matchExpressions[0].values"]

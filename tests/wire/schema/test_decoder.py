@@ -20,8 +20,8 @@ from situate.wire.schema import (
     normalised,
     strict_refusal,
 )
+from situate.wire.schema.slow_decoder import Walk, walked
 from situate.wire.schema.structs import builtin, from_builtin
-from situate.wire.schema.walking import Walk, walked
 from wire.schema.strategies import kind_of
 
 DATA = Path(__file__).parent / "data"

@@ -1,6 +1,6 @@
 import pytest
 
-from situate.server.tables.ages import human_duration, since
+from situate.server.tables.durations import human_duration, since
 
 S, MINUTE, HOUR, DAY, YEAR = 1_000, 60_000, 3_600_000, 86_400_000, 365 * 86_400_000
 

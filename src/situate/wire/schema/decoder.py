@@ -6,11 +6,11 @@ from typing import Any, Final, NoReturn
 
 import msgspec
 
+from situate.wire.schema.slow_decoder import Number, Pairs, Walk, walked
 from situate.wire.schema.structs import builtin, decoder_of, from_builtin
 from situate.wire.schema.syntax import syntax_fault
 from situate.wire.schema.table import Message, message_of
 from situate.wire.schema.values import ValueRefusedError
-from situate.wire.schema.walking import Number, Pairs, Walk, walked
 
 __all__ = ["DecodeError", "Decoded", "checked", "decode", "duplicate_fields", "normalised", "strict_refusal"]
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from situate.core.model.timestamp import TimestampError, epoch_ms
-from situate.server.kinds.batch.indexes import IndexesError, how_many_indexes, overlap
-from situate.server.kinds.batch.spec import INDEXED
+from situate.server.kinds.batch.indexes import IndexesError, count_indexes, overlap
+from situate.server.kinds.batch.job_spec import INDEXED
 from situate.server.kinds.conditions import is_true
 from situate.server.kinds.field_checks import FieldChecks
 from situate.server.kinds.field_errors import IMMUTABLE, Causes
@@ -162,7 +162,7 @@ def _indexes(change: _Change, causes: Causes) -> None:
 
 def _readable(text: str, completions: int, name: str, causes: Causes) -> None:
     try:
-        how_many_indexes(text, completions)
+        count_indexes(text, completions)
     except IndexesError as error:
         causes.invalid(f"status.{name}", text, f"error parsing {name}: {error}")
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from situate.server.kinds.field_errors import Causes
 
-__all__ = ["DOES_NOT_MATCH", "is_empty", "matches", "own_selector", "template_labels", "usable_selector"]
+__all__ = ["DOES_NOT_MATCH", "is_empty", "matches", "validate_own_selector", "template_labels", "validate_selector"]
 
 DOES_NOT_MATCH: Final = "`selector` does not match template `labels`"
 
@@ -38,7 +38,7 @@ def _holds(requirement: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
     return within if operator == "In" else not within
 
 
-def usable_selector(selector: Selector, path: str, causes: Causes) -> bool:
+def validate_selector(selector: Selector, path: str, causes: Causes) -> bool:
     """Whether the selector is valid. If not, `causes` says why."""
     before = len(causes)
     causes.label_selector(selector, path)
@@ -50,7 +50,7 @@ def template_labels(template: Mapping[str, Any]) -> Mapping[str, str] | None:
     return found
 
 
-def own_selector(spec: Mapping[str, Any], path: str, kind: str, unusable: str, causes: Causes) -> bool:
+def validate_own_selector(spec: Mapping[str, Any], path: str, kind: str, unusable: str, causes: Causes) -> bool:
     """Check that a controller's spec.selector is set, not empty, and matches the template.
 
     Returns whether kube-apiserver goes on to check the template.
@@ -60,7 +60,7 @@ def own_selector(spec: Mapping[str, Any], path: str, kind: str, unusable: str, c
     if selector is None:
         causes.required(at)
     else:
-        usable = usable_selector(selector, at, causes)
+        usable = validate_selector(selector, at, causes)
         if is_empty(selector):
             causes.invalid(at, selector, f"empty selector is invalid for {kind}")
     if not usable:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from situate.core.model.quantity import parse_milli, parse_quantity
 from situate.server.kinds.addresses import cidr, ip
 from situate.server.kinds.field_errors import Causes
-from situate.server.kinds.naming import config_key, dns_1035_label, dns_label, env_name, path_segment, subdomain
+from situate.server.kinds.names import config_key, dns_1035_label, dns_label, env_name, path_segment, subdomain
 from situate.server.kinds.quantities import rounded, written
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from situate.server.kinds.field_checks import FieldChecks
 from situate.server.kinds.field_errors import Causes
-from situate.server.kinds.naming import header_name, port_name, port_number
+from situate.server.kinds.names import header_name, port_name, port_number
 
 __all__ = ["lifecycle", "port_or_name", "probes"]
 
