@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from kube.fake_server import FakeServer
-from situate.core.changes import Change, NodeSeen, ObjectSeen, PodRef, PodSeen
+from situate.core.changes import Change, NodeSeen, ObjectSeen, PodSeen
 from situate.kube.client import Client
 from situate.kube.informers import Informers
 from situate.kube.kinds import ALL_KINDS, NAMESPACES, NODES, PODS, WatchedKind
@@ -94,17 +94,6 @@ def test_how_long_ago_the_server_said_anything_is_shown() -> None:
         for one in watching.shown():
             assert one.quiet_s is not None
             assert 0 <= one.quiet_s < LIMIT_S
-
-    with_server(script)
-
-
-def test_the_version_of_a_pod_that_was_last_told_is_known() -> None:
-    async def script(server: FakeServer, watching: Informers, seen: Seen) -> None:
-        await server.watching(PATHS[PODS])
-        made = server.put(PATHS[PODS], {"metadata": {"name": "a", "namespace": "default"}})["metadata"]
-        await seen.until(1)
-        assert watching.version_of(PodRef("default", "a", made["uid"])) == made["resourceVersion"]
-        assert watching.version_of(PodRef("default", "a", "another")) == ""
 
     with_server(script)
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from situate.core.changes import Change, PodRef
+from situate.core.changes import Change
 from situate.core.model.pod import Pod
 from situate.kube.kinds import WatchedKind
 from situate.kube.reflector import ListWatchClient, Reflector
@@ -87,10 +87,6 @@ class Informers:
             )
             for one in self.reflectors
         ]
-
-    def version_of(self, pod: PodRef) -> str:
-        """The last reported resourceVersion of a pod; empty if it is unknown."""
-        return next((one.cache.version_of(pod.namespace, pod.name, pod.uid) for one in self._pods), "")
 
     def served(self, kind: WatchedKind) -> str | None:
         """The API version in which the server has a kind; None if it has none, or that is unknown."""

@@ -55,11 +55,6 @@ class ObjectCache:
     def __len__(self) -> int:
         return len(self._known)
 
-    def version_of(self, namespace: str, name: str, uid: str) -> str:
-        """The last reported version of an object; empty if it is unknown."""
-        known = self._known.get((namespace, name))
-        return known.version if known is not None and known.uid == uid else ""
-
     # -- events ------------------------------------------------------------------------------------------------------
 
     def happened(self, event: str, item: Item[Any], changes: list[Change]) -> None:

@@ -58,9 +58,6 @@ class Details(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """The events that trigger a retry."""
 
 
-NO_DETAILS: Final = Details()
-
-
 class _Owner(msgspec.Struct, frozen=True, rename="camel"):
     api_version: str
     kind: str

@@ -41,7 +41,7 @@ class TransactionExtension(Protocol):
     def extend(
         self, cache: Cache, resource: Resource, before: Object | None, after: Object | None, request: Any
     ) -> tuple[list[Guard], list[Write]]:
-        """Called for each write of a resource in `transacting.EXTENDED`, and again for each retry. A StatusError
+        """Called for each write of a resource in `transaction.EXTENDED`, and again for each retry. A StatusError
         refuses the write. `request` is what `Registry.modify` was given; None for any other write."""
 
     def lock(
