@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
 from typing import Any, Final
 
 import msgspec
 
 from situate.kube.client import REQUEST_S, Client
 from situate.kube.errors import ApiError
-from situate.loop.leases import API, LeaseError, LeaseObject
+from situate.loop.leases import API, LeaseError, LeaseObject, lease_errors
 from situate.loop.logs import Log
 from situate.wire.bodies import micro_time
 
@@ -62,12 +61,12 @@ class ApiLeaseStore:
 
     async def _request(self, method: str, path: str, body: LeaseObject | None = None) -> LeaseObject:
         sent = None if body is None else msgspec.json.encode(body)
-        with _lease_errors():
+        with lease_errors(ApiError):
             return decoded(await self._client.request(method, path, body=sent, timeout_s=self._timeout_s))
 
     async def watch(self) -> AsyncIterator[LeaseObject]:
         params = {"watch": "true", "fieldSelector": f"metadata.name={self.name}", "timeoutSeconds": str(WATCH_S)}
-        with _lease_errors():
+        with lease_errors(ApiError):
             async with self._client.stream(self._path, params=params, idle_s=WATCH_S + WATCH_GRACE_S) as lines:
                 async for line in lines:
                     event = decoded(line)
@@ -104,14 +103,6 @@ class ApiLeaseStore:
             await self._client.request("POST", path, body=msgspec.json.encode(body), timeout_s=EVENT_S)
         except ApiError as error:
             _log.v(2).info("Event was not recorded", err=error.message)
-
-
-@contextmanager
-def _lease_errors() -> Iterator[None]:
-    try:
-        yield
-    except ApiError as error:
-        raise LeaseError(error.reason, error.message) from error
 
 
 def decoded(body: bytes) -> dict[str, Any]:

@@ -7,13 +7,14 @@ own clock. Every write carries the resourceVersion that was read, so of two writ
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final, Protocol, TypeAlias
 
 from situate.loop.logs import Log
 from situate.wire.bodies import micro_time
 
-__all__ = ["LeaseError", "LeaseObject", "LeaseRecord", "LeaseStore", "LeaseWriter", "steady_seconds"]
+__all__ = ["LeaseError", "LeaseObject", "LeaseRecord", "LeaseStore", "LeaseWriter", "lease_errors", "steady_seconds"]
 
 LeaseObject: TypeAlias = dict[str, Any]
 
@@ -48,6 +49,15 @@ class LeaseError(Exception):
     @property
     def forbidden(self) -> bool:
         return self.reason == "Forbidden"
+
+
+@contextmanager
+def lease_errors(failure: type[Exception]) -> Iterator[None]:
+    """Raise a LeaseError for a failure that has the reason and message of a Kubernetes Status."""
+    try:
+        yield
+    except failure as error:
+        raise LeaseError(getattr(error, "reason", ""), getattr(error, "message", "")) from error
 
 
 class LeaseStore(Protocol):

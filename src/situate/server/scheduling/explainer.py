@@ -37,23 +37,10 @@ __all__ = ["BEST", "Explainer"]
 BEST: Final = 10
 """For how many nodes a decision has the scores."""
 ALTERNATIVES: Final = 3
-FEW_RANKS: Final = 3
-"""How many ranks to search for all of their nodes. After that, each of the best nodes is searched alone."""
-TOP_NODES: Final = 16
-"""How many of the best nodes to keep. With more, all nodes are searched less often, but for longer."""
-SCORE_CACHES: Final = 32
-"""For how many pod classes to cache scores."""
-ROWS: Final = 512
-"""For how many nodes of a class to cache the scores by plugin. With more, the cache is cleared."""
 EXPLANATIONS: Final = 1 << 14
 """How many explanations may wait for their bind or note. With more, the oldest is dropped."""
 
 _encode: Final = msgspec.json.Encoder().encode
-
-RankKey: TypeAlias = tuple[int, int]
-"""Minus the rank, and the row: the better of two nodes has the lower key."""
-AFTER_ALL: Final[RankKey] = (1, 0)
-"""After the key of every feasible node."""
 
 
 class Explainer:
@@ -215,6 +202,12 @@ def _sorted(found: Sequence[Refusals]) -> tuple[Refusals, ...]:
     return tuple(sorted(found, key=lambda one: (-one.nodes, one.reason)))
 
 
+SCORE_CACHES: Final = 32
+"""For how many pod classes to cache scores."""
+ROWS: Final = 512
+"""For how many nodes of a class to cache the scores by plugin. With more, the cache is cleared."""
+
+
 class _ScoreCache:
     """The scores of the best nodes for one pod class, kept until the nodes change."""
 
@@ -307,6 +300,16 @@ class _ScoreCache:
 def _counting(parts: dict[str, int]) -> dict[str, int]:
     """The parts that are not 0."""
     return {name: part for name, part in parts.items() if part}
+
+
+RankKey: TypeAlias = tuple[int, int]
+"""Minus the rank, and the row: the better of two nodes has the lower key."""
+AFTER_ALL: Final[RankKey] = (1, 0)
+"""After the key of every feasible node."""
+TOP_NODES: Final = 16
+"""How many of the best nodes to keep. With more, all nodes are searched less often, but for longer."""
+FEW_RANKS: Final = 3
+"""How many ranks to search for all of their nodes. After that, each of the best nodes is searched alone."""
 
 
 class TopNodes:

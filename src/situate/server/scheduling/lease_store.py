@@ -7,13 +7,13 @@ transaction that commits a bind checks its term, and that keeps a stale schedule
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import aclosing, contextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing
 from dataclasses import replace
 from typing import Final
 
 from situate.loop.election import ElectionRules, Elector
-from situate.loop.leases import LeaseError, LeaseObject, steady_seconds
+from situate.loop.leases import LeaseError, LeaseObject, lease_errors, steady_seconds
 from situate.server.errors import StatusError
 from situate.server.placing.bind_transaction import LEASE, LEASES
 from situate.server.registry.registry import Registry
@@ -43,7 +43,7 @@ class RegistryLeaseStore:
             raise LeaseError(error.reason, error.message) from error
 
     async def create(self, lease: LeaseObject) -> LeaseObject:
-        with _lease_errors():
+        with lease_errors(StatusError):
             return _versioned(await self._registry.create(Target(LEASES, self.namespace), lease, self._caller))
 
     async def update(self, lease: LeaseObject) -> LeaseObject:
@@ -51,11 +51,11 @@ class RegistryLeaseStore:
             return {**found, "spec": lease["spec"]}
 
         version = lease["metadata"]["resourceVersion"]
-        with _lease_errors():
+        with lease_errors(StatusError):
             return _versioned(await self._registry.modify(self._target, change, self._caller, resource_version=version))
 
     async def watch(self) -> AsyncIterator[LeaseObject]:
-        with _lease_errors():
+        with lease_errors(StatusError):
             async with aclosing(await self._registry.watch(self._target)) as events:
                 async for event in events:
                     if event.stored is not None and event.type != "DELETED":
@@ -83,11 +83,3 @@ def server_elector(
 def _versioned(held: StoredObject) -> LeaseObject:
     lease = held.object(LEASES)
     return {**lease, "metadata": {**lease["metadata"], "resourceVersion": str(held.revision)}}
-
-
-@contextmanager
-def _lease_errors() -> Iterator[None]:
-    try:
-        yield
-    except StatusError as error:
-        raise LeaseError(error.reason, error.message) from error

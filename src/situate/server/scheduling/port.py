@@ -81,11 +81,11 @@ class RegistrySchedulingPort:
         explainer: Explainer | None = None,
     ) -> None:
         """`term` is sent with every bind; None where there is no lease to hold."""
-        self.names = values.EventNames(host)
         self._registry = registry
         self._binder = binder
         self._objects = objects
         self._wall_ns = wall_ns
+        self.names = values.EventNames(host)
         self._component = component
         self._term = term
         self._may_write = may_write
