@@ -1,4 +1,4 @@
-"""The API's way to say no: a Status, with Kubernetes' codes, reasons and texts."""
+"""API errors: a Status, with Kubernetes' codes, reasons and texts."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ __all__ = [
 ]
 
 CAUSES_SHOWN: Final = 100
-"""Of what is wrong with one object: an answer must not be many times as large as what was asked."""
+"""Limits the size of a response to a request with many errors."""
 MODIFIED: Final = "the object has been modified; please apply your changes to the latest version and try again"
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """One thing that is wrong with an object: `Invalid value: "x": must be ...` of a field."""
+    """One error of an object: `Invalid value: "x": must be ...` of a field."""
 
     field: str
     message: str
@@ -36,7 +36,7 @@ class Cause:
 
 
 class StatusError(Exception):
-    """An answer that is no. Raised anywhere in the server; whoever serves the request shows it, and nothing else."""
+    """An error response. Raise it anywhere in the server; the HTTP filters send it."""
 
     def __init__(
         self,
@@ -57,16 +57,16 @@ class StatusError(Exception):
         self.message = message
         self.group = group
         self.kind = kind
-        """In details: the resource's plural, as `pods`; of what is Invalid, the kind."""
+        """In details: the plural of the resource; for Invalid, the kind."""
         self.name = name
         self.uid = uid
         self.causes = tuple(causes)
         self.retry_after_s = retry_after_s
         self.continue_to = ""
-        """For metadata.continue: how to go on with a list that cannot go on as it was begun."""
+        """For metadata.continue: a token to continue an expired list with the newest state."""
 
     def status(self) -> dict[str, Any]:
-        """The body of the answer."""
+        """The body of the response."""
         named = {"name": self.name, "group": self.group, "kind": self.kind, "uid": self.uid}
         details: dict[str, Any] = {key: value for key, value in named.items() if value}
         if self.causes:
@@ -120,7 +120,7 @@ def forbidden(plural: str, group: str, name: str, why: str) -> StatusError:
 
 
 def invalid(kind: str, group: str, name: str, causes: Iterable[Cause]) -> StatusError:
-    """What is wrong with an object, as `Pod "p" is invalid: spec.containers: Required value`."""
+    """`Pod "p" is invalid: spec.containers: Required value`."""
     whole = tuple(causes)
     found = whole[:CAUSES_SHOWN]
     each = [f"{cause.field}: {cause.message}" for cause in found]

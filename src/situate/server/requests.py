@@ -1,4 +1,4 @@
-"""What is asked of the API, by whom and with which options: values only, whatever way they came."""
+"""The parts of an API request: the caller, the target, the options."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ FieldValidation: TypeAlias = Literal["Strict", "Warn", "Ignore"]
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Somebody whose identity was established."""
+    """An authenticated user."""
 
     name: str
     groups: tuple[str, ...] = ()
     uid: str = ""
     extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     agent: str = ""
-    """The User-Agent: up to its first slash, the name of a field manager that did not give one."""
+    """The User-Agent. Up to its first slash, it is the default name of the field manager."""
 
 
 SYSTEM = Caller("system:situate", ("system:masters", "system:authenticated"), agent="situate")
 
 
-# Each request has one or two of these, and a struct is made in a tenth of the time of a frozen dataclass.
+# Every request creates one or two of these, and a struct takes a tenth of the time of a frozen dataclass.
 class Target(Struct, frozen=True):
-    """An object, or with no name all of a resource; in a namespace, or with none in all of them."""
+    """An object, or without a name all objects of a resource; in a namespace, or without one in all."""
 
     resource: Resource
     namespace: str = ""

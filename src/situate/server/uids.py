@@ -1,7 +1,7 @@
-"""Uids of new objects: random, as version 4 of RFC 9562 has them.
+"""Random uids of new objects (UUID version 4).
 
-A write needs several. To ask the kernel for each of them, and to make a UUID of it only to write it as text, took four
-times as long; and each question lets go of the interpreter. So randomness is fetched for many at a time.
+A write needs several. uuid.uuid4() takes four times as long, and each call of os.urandom releases the interpreter lock.
+So this reads random bytes for many uids at a time.
 """
 
 from __future__ import annotations
@@ -29,5 +29,5 @@ _made: Final = _uids()
 
 
 def new_uid() -> str:
-    """On the thread of the event loop only."""
+    """Call it on the event loop's thread only."""
     return next(_made)

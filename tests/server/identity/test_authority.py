@@ -76,18 +76,18 @@ def test_a_missing_file_is_not_made_anew(authority: Authority, name: str) -> Non
 def test_the_key_of_another_authority_is_refused(authority: Authority, tmp_path: Path) -> None:
     other = open_authority(tmp_path / "other", NOW)
     (authority.folder / "ca.key").write_bytes((other.folder / "ca.key").read_bytes())
-    with pytest.raises(IdentityError, match="do not belong together"):
+    with pytest.raises(IdentityError, match="do not match"):
         open_authority(authority.folder, NOW)
 
 
 def test_a_key_that_others_can_read_is_refused(authority: Authority) -> None:
     (authority.folder / "ca.key").chmod(0o640)
-    with pytest.raises(IdentityError, match=r"can be read by others \(mode 0640\)"):
+    with pytest.raises(IdentityError, match=r"is readable by others \(mode 0640\)"):
         open_authority(authority.folder, NOW)
 
 
 def test_an_authority_that_has_ended_is_told(authority: Authority) -> None:
-    with pytest.raises(IdentityError, match="ended on 2036"):
+    with pytest.raises(IdentityError, match="expired on 2036"):
         open_authority(authority.folder, NOW + timedelta(days=3651))
 
 

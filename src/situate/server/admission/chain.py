@@ -1,4 +1,4 @@
-"""The chain: who is asked, and in which order."""
+"""The order of the admission plugins."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["chain"]
 
 
 def chain(cache: Cache, profile: NodeProfile = KUBERNETES) -> list[Admission]:
-    """What every server has. Whoever knows identities adds its own. `profile`: how lost nodes are dealt with."""
+    """The plugins of every server; identity adds its own. `profile`: how to treat lost nodes."""
     return [
         NamespaceLifecycle(cache),
         Priority(cache),

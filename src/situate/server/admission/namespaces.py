@@ -1,4 +1,4 @@
-"""NamespaceLifecycle: nothing is created where there is no namespace or where it is going, and some namespaces stay."""
+"""NamespaceLifecycle: rejects creates in a missing or terminating namespace, and deletes of system namespaces."""
 
 from __future__ import annotations
 

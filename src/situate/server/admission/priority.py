@@ -1,4 +1,4 @@
-"""Priority: a new pod gets the number of its class, and there is one default class."""
+"""Priority: sets the priority of a new pod from its class, and allows one default class."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Priority:
         return self._cache.of(CLASS).last_change if target.resource is POD else None
 
     def _newest(self) -> PriorityClasses:
-        """Read again only when a class has changed."""
+        """Decoded again only after a class has changed."""
         changed = self._cache.of(CLASS).last_change
         if changed != self._read_at:
             found = [msgspec.json.decode(stored.value, type=PriorityClass) for stored in self._cache.all(CLASS)]

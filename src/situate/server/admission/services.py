@@ -1,6 +1,6 @@
-"""ServiceAddresses: every service has an address and node ports that no other has.
+"""ServiceAddresses: gives every service an address and node ports of its own.
 
-Two servers on one store that create services at the same moment may still give both the same address.
+Two servers on one store that create services at the same moment may still allocate the same address twice.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ class ServiceAddresses:
         allocate(new, addresses, ports)
 
     def version(self, target: Target) -> int | None:
-        """What is allocated to one cannot be to another."""
+        """Every service needs its own allocation, so no template may be reused after a write."""
         return self._cache.revision if target.resource is SERVICE else None
 
     def _taken(self, namespace: str, name: str) -> tuple[set[str], set[int]]:
-        """By all others."""
+        """Addresses and ports of all other services."""
         addresses: set[str] = set()
         ports: set[int] = set()
         for stored in self._cache.all(SERVICE):

@@ -1,4 +1,4 @@
-"""DefaultStorageClass: a claim that names no class gets the default one, if there is one."""
+"""DefaultStorageClass: sets the default class on a claim without one."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class DefaultStorageClass:
         return self._cache.of(CLASS).last_change if target.resource is CLAIM else None
 
     def _default(self) -> str:
-        """Of several, the newest; of those of one second, the first by name."""
+        """The newest default class; of several in one second, the first by name."""
         found: list[tuple[str, str]] = []
         for stored in self._cache.all(CLASS):
             metadata = stored.object(CLASS)["metadata"]

@@ -1,4 +1,4 @@
-"""DefaultTolerationSeconds: a pod stays a while on a node that is not ready or not reached."""
+"""DefaultTolerationSeconds: lets a pod stay for a while on a node that is not ready or unreachable."""
 
 from __future__ import annotations
 

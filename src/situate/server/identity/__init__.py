@@ -1,5 +1,7 @@
-"""Who asks, and whether they may: certificates, tokens, RBAC, nodes kept to themselves, reviews and the audit log.
+"""Who sends a request and whether they may: authentication, authorization, admission of rights, audit.
 
-Nothing here speaks HTTP. `Identity` (identity.py) is what a request passes through: authenticate, impersonate,
-authorize, and afterwards the audit log. Everything else is reached through it, or stands alone.
+`setup` builds everything; `identity` is what a request passes. `authentication` uses `certificates`, `token_files` and
+`service_account_tokens`; `authorization` uses `rbac` with its `rules`, and `node_authorizer`. `node_restriction` and
+`escalation` are admission plugins. `create_handlers` answers `reviews` and `token_requests`. `authority` has the
+server's own certificates, `bootstrap` the objects of a new cluster. Nothing here speaks HTTP.
 """

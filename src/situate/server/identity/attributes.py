@@ -1,4 +1,4 @@
-"""What somebody wants to do, as an authorizer sees it, and what it says to that."""
+"""The attributes of a request for an authorizer, and the authorizer's decision."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = [
 
 class Attributes(NamedTuple):
     verb: str
-    """get list watch create update patch delete deletecollection; of a path the method, in small letters."""
+    """get list watch create update patch delete deletecollection; for a path the method in lower case."""
     group: str = ""
     resource: str = ""
     """The plural; empty for a path."""
@@ -54,7 +54,7 @@ class FieldRequirement(NamedTuple):
 
 
 def field_requirements(fields: str) -> list[FieldRequirement]:
-    """The terms of a field selector. One that cannot be read is left out, and so narrows nothing."""
+    """The terms of a field selector. An unreadable one is left out, and so restricts nothing."""
     found = []
     for term in fields.split(","):
         for operator in ("!=", "==", "="):
@@ -66,19 +66,19 @@ def field_requirements(fields: str) -> list[FieldRequirement]:
 
 
 def forbidden_error(caller: Caller, attributes: Attributes, reason: str) -> StatusError:
-    """The 403 that says what the caller may not do, in kube-apiserver's words."""
+    """The 403, in kube-apiserver's words."""
     if not attributes.resource:
         what = f'User "{caller.name}" cannot {attributes.verb} path "{attributes.path}"'
-        return StatusError(HTTPStatus.FORBIDDEN, "Forbidden", f"forbidden: {_told(what, reason)}")
+        return StatusError(HTTPStatus.FORBIDDEN, "Forbidden", f"forbidden: {_escaped(what, reason)}")
     resource = f"{attributes.resource}/{attributes.subresource}" if attributes.subresource else attributes.resource
     scope = f'in the namespace "{attributes.namespace}"' if attributes.namespace else "at the cluster scope"
     what = (
         f'User "{caller.name}" cannot {attributes.verb} resource "{resource}" in API group "{attributes.group}" {scope}'
     )
-    return forbidden(attributes.resource, attributes.group, attributes.name, _told(what, reason))
+    return forbidden(attributes.resource, attributes.group, attributes.name, _escaped(what, reason))
 
 
-def _told(what: str, reason: str) -> str:
-    # A name may hold anything; shown in a browser it must stay text.
+def _escaped(what: str, reason: str) -> str:
+    # A name may contain anything; in a browser it must stay text.
     safe = what.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return f"{safe}: {reason}" if reason else safe

@@ -1,4 +1,4 @@
-"""Who asks: by the certificate that TLS has verified, or by a bearer token. Whoever shows nothing is anonymous."""
+"""Authenticates a request by the certificate that TLS has verified, or by a bearer token; else it is anonymous."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["ANONYMOUS", "Authentication", "unauthorized"]
 AUTHENTICATED: Final = "system:authenticated"
 ANONYMOUS: Final = Caller("system:anonymous", ("system:unauthenticated",))
 MAX_CACHED_CERTIFICATES: Final = 10_000
-"""Certificates, each with a User-Agent, that need not be read again."""
+"""By certificate and User-Agent."""
 
 
 def unauthorized() -> StatusError:
@@ -47,7 +47,7 @@ class Authentication:
         anonymous: bool = True,
     ) -> None:
         self.last_error = ""
-        """Why tokens could not be looked up, last time that they could not."""
+        """Why the last look-up of a token failed."""
         self._clock = clock
         self._users = users
         self._accounts = accounts
@@ -56,7 +56,7 @@ class Authentication:
         self._known: dict[tuple[bytes, str], _Known] = {}
 
     def authenticate(self, peer: bytes | None, authorization: str, agent: str = "") -> Caller:
-        """Raises the 401 if what is shown is not good, or nothing is shown and that is not enough."""
+        """Raises 401 for invalid credentials, or for none if anonymous requests are not allowed."""
         if peer:
             found = self._by_certificate(peer, agent)
         else:
@@ -64,7 +64,7 @@ class Authentication:
             if scheme.lower() == "bearer" and token.strip():
                 found = _with_agent(self.by_token(token.strip()), agent)
             else:
-                # Like Kubernetes: what is no bearer token is nothing.
+                # As in Kubernetes, any other scheme counts as no credentials.
                 found = _with_agent(ANONYMOUS, agent) if self._anonymous else None
         if found is None:
             raise unauthorized()
@@ -77,14 +77,14 @@ class Authentication:
             return None
 
     def review(self, token: str, audiences: Sequence[str] = ()) -> VerifiedToken:
-        """Whose token it is, for TokenReview. Raises TokenError."""
+        """The caller of a token, for TokenReview. Raises TokenError."""
         now = self._clock()
         if self._accounts is not None and self._accounts.claims_our_issuer(token):
             return self._accounts.verify(token, now, audiences)
         try:
             found = self._users.find(token) if self._users is not None else None
         except IdentityError as error:
-            # A file was damaged while the server runs. No client's fault, and no reason to let anybody in.
+            # The file was damaged while the server runs: let nobody in.
             self.last_error = str(error)
             found = None
         if found is None:
@@ -103,7 +103,7 @@ class Authentication:
             if len(self._known) >= MAX_CACHED_CERTIFICATES:
                 self._known.clear()
             self._known[der, agent] = known
-        # TLS has looked at the time when the connection was made; that may be long ago.
+        # TLS has checked the time when the connection was opened, which may be long ago.
         good = known.start <= self._clock() <= known.end and known.serial not in self._revoked()
         return known.caller if good and known.caller.name else None
 

@@ -1,12 +1,12 @@
-"""The server's own authority: made at first start, in a folder for its owner only; what it signs is trusted here.
+"""The certificate authority of the server, in a folder that only its owner can read. Created at first start.
 
     ca.crt  ca.key           the authority, for ten years
     service-accounts.key     signs the tokens of service accounts
-    server.pem               the server's certificate and key, for a year; made anew when a third of that is left
-    revoked                  serial numbers of certificates that are no longer good, one a line
+    server.pem               the server's certificate and key, for a year; renewed when a third of that is left
+    revoked                  serial numbers of revoked certificates, one a line
 
-The folder appears as a whole or not at all. What is in it and cannot be read, or belongs to somebody else, is told in
-one line and left as it is.
+The folder is created atomically. A file that cannot be read, or belongs to somebody else, is an error of one line, and
+is left as it is.
 """
 
 from __future__ import annotations
@@ -56,9 +56,7 @@ NAMES: Final = (
     "kubernetes.default",
     "kubernetes.default.svc",
 )
-"""What the server is called, beside the machine's name and what it is told."""
-NODE_PREFIX: Final = "system:node:"
-NODES_GROUP: Final = "system:nodes"
+"""Names of the server, beside the machine's and the configured ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,36 +68,36 @@ class Authority:
 
     @property
     def pem(self) -> bytes:
-        """The authority's certificate, for whoever is to trust what it signs."""
+        """The certificate of the authority, for those who trust it."""
         return certificates.pem(self.certificate)
 
     def client(self, user: str, groups: Iterable[str], now: datetime) -> Credential:
-        """A certificate for a client of this server, and its key, which is kept nowhere else."""
+        """A certificate for a client of this server, and its key, which is stored nowhere else."""
         key, name = certificates.new_key(), certificates.subject(user, groups)
         made = certificates.client_certificate(self.certificate, self.key, name, key.public_key(), now)
         return Credential(certificates.pem(made), certificates.key_pem(key))
 
     def server_certificate(self, names: Sequence[str], now: datetime) -> Path:
-        """The file with the server's certificate and key; made anew if it is due, or lacks one of the names."""
+        """The file with the server's certificate and key; renewed if it is due, or lacks one of the names."""
         path = self.folder / SERVER
         host = socket.gethostname()
         wanted = [*dict.fromkeys(map(_plain, (*NAMES, *([host] if host.isascii() and host else []), *names)))]
         if path.exists():
-            held = self._own_server(path)
-            if not certificates.due(held, now) and set(wanted) <= _names(held):
+            current = self._own_server(path)
+            if not certificates.due(current, now) and set(wanted) <= _names(current):
                 return path
-            wanted = [*dict.fromkeys((*wanted, *sorted(_names(held))))]
+            wanted = [*dict.fromkeys((*wanted, *sorted(_names(current))))]
         made, key = certificates.server_certificate(self.certificate, self.key, wanted, now)
         write_private(path, certificates.pem(made) + certificates.key_pem(key))
         return path
 
     def tls(self, names: Sequence[str], now: datetime) -> ssl.SSLContext:
-        """TLS for the server: 1.2 or newer; a client may show a certificate, and if it does it must be ours and good.
+        """TLS 1.2 or newer. A client certificate is optional; if there is one, it must be valid and ours.
 
         To renew a running server, call `server_certificate` and give the file to the context's `load_cert_chain`.
         """
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        # Clients come by certificate or token, and stay: nobody resumes a session, so none is sealed up for it.
+        # Clients stay connected: nobody resumes a session, so there are no tickets.
         context.num_tickets = 0
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.options |= ssl.OP_NO_COMPRESSION | ssl.OP_NO_RENEGOTIATION
@@ -122,25 +120,25 @@ class Authority:
         return Revocations(self)
 
     def revoke(self, certificate: bytes) -> None:
-        """From the next request on, this certificate (PEM) is nobody's."""
+        """Refuse this certificate (PEM) from the next request on."""
         serials = {*self.revoked(), x509.load_pem_x509_certificate(certificate).serial_number}
         write_private(self.folder / REVOKED, "".join(f"{serial:x}\n" for serial in sorted(serials)).encode())
 
     def _own_server(self, path: Path) -> x509.Certificate:
         text = read_private(path).encode()
-        held = _certificate(path, text)
+        current = _certificate(path, text)
         key = _key(path, text)
-        if held.public_key() != key.public_key():
-            raise IdentityError(f"{path} is damaged: its certificate and its key do not belong together")
+        if current.public_key() != key.public_key():
+            raise IdentityError(f"{path} is damaged: its certificate and its key do not match")
         try:
-            held.verify_directly_issued_by(self.certificate)
+            current.verify_directly_issued_by(self.certificate)
         except (ValueError, TypeError, InvalidSignature) as error:
             raise IdentityError(f"{path} was not signed by {self.folder / CERTIFICATE}; move it away") from error
-        return held
+        return current
 
 
 class Revocations:
-    """The serial numbers that are no longer good, for a server that runs: read again when the file has changed."""
+    """The revoked serial numbers, read again when the file changes."""
 
     def __init__(self, authority: Authority) -> None:
         self._authority = authority
@@ -150,19 +148,19 @@ class Revocations:
 
     def __call__(self) -> frozenset[int]:
         if self._file.changed():
-            # What was revoked stays so, whatever becomes of the file.
+            # A revoked certificate stays revoked, whatever happens to the file.
             with contextlib.suppress(IdentityError):
                 self._known |= self._authority.revoked()
         return self._known
 
 
 def open_authority(folder: Path, now: datetime) -> Authority:
-    """The authority in this folder; if there is no such folder, a new one."""
+    """The authority in this folder; a new one if the folder does not exist."""
     if not folder.exists():
         _make(folder, now)
     for name in (CERTIFICATE, KEY, ACCOUNTS_KEY):
         if not (folder / name).exists():
-            raise IdentityError(f"{folder / name} is missing; bring it back, or move {folder} away to begin anew")
+            raise IdentityError(f"{folder / name} is missing; restore it, or move {folder} away to start over")
     try:
         text = (folder / CERTIFICATE).read_bytes()
     except OSError as error:
@@ -170,9 +168,9 @@ def open_authority(folder: Path, now: datetime) -> Authority:
     certificate = _certificate(folder / CERTIFICATE, text)
     key = _key(folder / KEY, read_private(folder / KEY).encode())
     if certificate.public_key() != key.public_key():
-        raise IdentityError(f"{folder / CERTIFICATE} and {folder / KEY} do not belong together")
+        raise IdentityError(f"{folder / CERTIFICATE} and {folder / KEY} do not match")
     if now > certificate.not_valid_after_utc:
-        raise IdentityError(f"{folder / CERTIFICATE} ended on {certificate.not_valid_after_utc:%Y-%m-%d}")
+        raise IdentityError(f"{folder / CERTIFICATE} expired on {certificate.not_valid_after_utc:%Y-%m-%d}")
     accounts = _key(folder / ACCOUNTS_KEY, read_private(folder / ACCOUNTS_KEY).encode())
     return Authority(folder, certificate, key, accounts)
 
@@ -189,7 +187,7 @@ def _make(folder: Path, now: datetime) -> None:
         new.rename(folder)
     except BaseException as error:
         shutil.rmtree(new, ignore_errors=True)
-        # Somebody else who started at the same time was faster: theirs it is.
+        # Another process has created it at the same time: use that one.
         if not (isinstance(error, OSError) and folder.exists()):
             raise
     sync_folder(folder.parent)
@@ -199,21 +197,21 @@ def _certificate(path: Path, text: bytes) -> x509.Certificate:
     try:
         return x509.load_pem_x509_certificate(text)
     except ValueError as error:
-        raise IdentityError(f"{path} is damaged: no certificate in it") from error
+        raise IdentityError(f"{path} is damaged: it has no certificate") from error
 
 
 def _key(path: Path, text: bytes) -> ec.EllipticCurvePrivateKey:
     try:
         key = serialization.load_pem_private_key(text[max(0, text.find(b"-----BEGIN PRIVATE KEY")) :], None)
     except (ValueError, TypeError) as error:
-        raise IdentityError(f"{path} is damaged: no private key in it") from error
+        raise IdentityError(f"{path} is damaged: it has no private key") from error
     if not isinstance(key, ec.EllipticCurvePrivateKey):
-        raise IdentityError(f"{path} holds a key of another kind; ECDSA is needed")
+        raise IdentityError(f"{path} has a key of another type; it must be ECDSA")
     return key
 
 
 def _plain(name: str) -> str:
-    """An address in the one way in which certificates have it."""
+    """The canonical form of an IP address, as in certificates; a name as it is."""
     try:
         return str(ipaddress.ip_address(name))
     except ValueError:
@@ -222,7 +220,7 @@ def _plain(name: str) -> str:
 
 def _names(certificate: x509.Certificate) -> set[str]:
     try:
-        held = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        current = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
         return set()
-    return {*held.get_values_for_type(x509.DNSName), *map(str, held.get_values_for_type(x509.IPAddress))}
+    return {*current.get_values_for_type(x509.DNSName), *map(str, current.get_values_for_type(x509.IPAddress))}

@@ -1,4 +1,4 @@
-"""May they? Members of system:masters may all; nodes what the node authorizer says; everybody what RBAC says."""
+"""Authorizes a request: by system:masters, by RBAC, or, for nodes, by the node authorizer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OF_MANY: Final = ("list", "watch")
 
 
 class Authorization:
-    """One yes is enough. The reasons of all who said no are told together."""
+    """One authorizer that allows is enough. A refusal has the reasons of all."""
 
     def __init__(self, objects: ObjectReader) -> None:
         self.rbac: Final = Rbac(objects)
@@ -33,7 +33,7 @@ class Authorization:
 
 
 def named_by_fields(attributes: Attributes) -> Attributes:
-    """A list or watch of the one object whose metadata.name is selected counts as one of that name."""
+    """A list or watch with metadata.name in its field selector counts as one of that name."""
     if not attributes.fields or attributes.name or attributes.verb not in OF_MANY:
         return attributes
     for term in field_requirements(attributes.fields):

@@ -1,7 +1,7 @@
-"""What a cluster begins with: namespaces, their default accounts, roles and bindings. Made at start if not there.
+"""Creates the objects of a new cluster at start: namespaces, their default service accounts, roles and bindings.
 
-What is there is completed and never cut back: a rule, a subject or a label that somebody added stays. Roles and
-bindings whose autoupdate annotation says false are left alone, as Kubernetes does.
+Existing objects are completed and never cut back: a rule, a subject or a label that somebody added stays. As in
+Kubernetes, roles and bindings with the autoupdate annotation set to false are left alone.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ CLUSTER_ROLES: Final = resource_of("rbac.authorization.k8s.io/v1", "clusterroles
 
 
 class BootstrapRegistry(Protocol):
-    """The registry, as far as it is needed here."""
+    """The part of the registry that bootstrapping needs."""
 
     @property
     def cache(self) -> ObjectReader: ...
@@ -39,7 +39,7 @@ class BootstrapRegistry(Protocol):
 
 
 async def bootstrap(registry: BootstrapRegistry, client_ca: str, more: Iterable[Object] = ()) -> int:
-    """Make or complete all of it; says how many objects were written."""
+    """Create or complete all objects. Returns how many were written."""
     first = [one for one in bootstrap_objects(client_ca) if one["kind"] == "Namespace"]
     rest = [one for one in (*bootstrap_objects(client_ca), *more) if one["kind"] != "Namespace"]
     written = sum(await asyncio.gather(*(_ensure(registry, one) for one in first)))
@@ -48,9 +48,9 @@ async def bootstrap(registry: BootstrapRegistry, client_ca: str, more: Iterable[
 
 
 async def aggregate_cluster_roles(registry: BootstrapRegistry) -> int:
-    """Write into ClusterRoles that gather others what they have come to: for whoever reads them. Says how many changed.
+    """Write the rules of aggregated ClusterRoles into them, for readers. Returns how many changed.
 
-    Decisions do not wait for it, they gather for themselves.
+    RBAC does not depend on it: it aggregates for itself.
     """
     rbac, changed = Rbac(registry.cache), 0
     for cached in list(registry.cache.all(CLUSTER_ROLES)):
@@ -91,7 +91,7 @@ async def _ensure(registry: BootstrapRegistry, wanted: Object) -> int:
         try:
             await registry.create(Target(resource, target.namespace), deepcopy(wanted), SYSTEM)
         except StatusError as error:
-            # Another server on the same store was faster.
+            # Another server on the same store has created it.
             if error.code == HTTPStatus.CONFLICT and error.reason == "AlreadyExists":
                 return 0
             raise
@@ -104,7 +104,7 @@ async def _ensure(registry: BootstrapRegistry, wanted: Object) -> int:
 
 
 def _completed(found: Object, wanted: Object) -> Object | None:
-    """What is there with what should be; None if nothing is missing, or it is not to be touched."""
+    """The object with what it lacks; None if it lacks nothing, or must be left alone."""
     made = deepcopy(found)
     kind, annotations = found["kind"], found["metadata"].get("annotations") or {}
     if kind == "ConfigMap":

@@ -1,6 +1,6 @@
-"""Nobody grants what they do not have: an admission on roles and bindings.
+"""Admission of roles and bindings: nobody grants rights that they do not have.
 
-Whoever writes a role must have all that it allows, or the verb `escalate` on it; whoever binds one, or `bind`.
+To write a role, the caller needs all of its rights, or the verb `escalate`; to bind it, all of them, or `bind`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class NoEscalation:
     ) -> None:
         if target.resource.group != GROUP or action == "delete" or new is None or MASTERS in caller.groups:
             return
-        if old is not None and _but_for_garbage(new) == _but_for_garbage(old):
+        if old is not None and _without_bookkeeping(new) == _without_bookkeeping(old):
             return
         name = target.name or new.get("metadata", {}).get("name", "")
         if target.resource.plural in ROLES:
@@ -82,8 +82,8 @@ class NoEscalation:
         return f"{text}; resolution errors: [{' '.join(wrong)}]" if wrong else text
 
 
-def _but_for_garbage(found: Object) -> Object:
-    """Without what only the garbage collector and the server's own accounting care for."""
+def _without_bookkeeping(found: Object) -> Object:
+    """Without the metadata of the garbage collector and of the server."""
     idle = ("ownerReferences", "finalizers", "managedFields", "resourceVersion", "generation")
     metadata = {key: value for key, value in found.get("metadata", {}).items() if key not in idle}
     return {**found, "metadata": metadata}

@@ -1,7 +1,4 @@
-"""The one thing a request passes: who is it, for whom does it speak, may it; and what it leaves in the log.
-
-The order is that of kube-apiserver: authenticate, impersonate, authorize, then the request itself, then the log.
-"""
+"""What a request passes, in kube-apiserver's order: authenticate, impersonate, authorize; later the audit log."""
 
 from __future__ import annotations
 
@@ -25,22 +22,22 @@ class Identity:
     audit: AuditLog
 
     def authenticate(self, peer: bytes | None, authorization: str, agent: str = "") -> Caller:
-        """Who asks. `peer` is the client's certificate (DER) that TLS has verified, `authorization` the header.
+        """The caller. `peer` is the client's certificate (DER) that TLS has verified, `authorization` the header.
 
-        Raises the 401 for what is shown and not good. Somebody who shows nothing is `system:anonymous`.
+        Raises 401 for invalid credentials. Without credentials the caller is `system:anonymous`.
         """
         return self.authentication.authenticate(peer, authorization, agent)
 
     def impersonate(self, caller: Caller, headers: Iterable[tuple[str, str]]) -> Caller:
-        """The one whom the `Impersonate-` headers name, if the caller may speak for them; else the caller itself."""
+        """The user that the `Impersonate-` headers name, or the caller. Raises 403 if the caller may not."""
         return impersonate(caller, headers, self.authorize)
 
     def allows(self, caller: Caller, attributes: Attributes) -> AuthorizerDecision:
-        """May they? Costs a few microseconds; never raises."""
+        """The decision. Takes a few microseconds; never raises."""
         return self.authorization.allows(caller, named_by_fields(attributes) if attributes.fields else attributes)
 
     def authorize(self, caller: Caller, attributes: Attributes) -> None:
-        """`allows`, but a no is raised as the 403 that the client is shown."""
+        """Raises 403 if `allows` refuses."""
         decision = self.allows(caller, attributes)
         if not decision.allowed:
             raise forbidden_error(caller, attributes, decision.reason)

@@ -1,4 +1,4 @@
-"""Speaking for somebody else: the Impersonate- headers, each of them checked against what the caller may."""
+"""The Impersonate- headers: each is authorized on its own."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ AUTHENTICATED: Final = "system:authenticated"
 UNAUTHENTICATED: Final = "system:unauthenticated"
 ACCOUNT: Final = "system:serviceaccount:"
 MOST: Final = 512
-"""Things that may be claimed at once: each costs a decision."""
+"""Users, groups and extras in one request: each costs a decision."""
 
 
 def impersonate(
     caller: Caller, headers: Iterable[tuple[str, str]], authorize: Callable[[Caller, Attributes], None]
 ) -> Caller:
-    """The one whom the headers name; the caller, if they name nobody. `authorize` raises where they may not."""
+    """The user that the headers name, or the caller. `authorize` raises where the caller may not."""
     user, uid, groups, extra = _read(headers)
     if not user:
         if uid or groups or extra:
             raise bad_request("requested a group, uid or extra without impersonating a user")
         return caller
     if 1 + len(groups) + sum(map(len, extra.values())) > MOST:
-        raise bad_request(f"requested more than {MOST} things to impersonate")
+        raise bad_request(f"requested more than {MOST} users, groups and extras to impersonate")
     namespace, account = _account(user)
     if account:
         authorize(caller, Attributes("impersonate", "", "serviceaccounts", "", namespace, account))
@@ -73,7 +73,7 @@ def _read(headers: Iterable[tuple[str, str]]) -> tuple[str, str, list[str], dict
 
 
 def _account(user: str) -> tuple[str, str]:
-    """Namespace and name, if this is the user of a service account."""
+    """Namespace and name of a service account's user; else ""."""
     if not user.startswith(ACCOUNT):
         return "", ""
     namespace, parted, name = user[len(ACCOUNT) :].partition(":")

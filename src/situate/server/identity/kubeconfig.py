@@ -1,4 +1,4 @@
-"""The kubeconfig of whoever started the server: a file of its own, with everything in it; never somebody else's."""
+"""Writes the administrator's kubeconfig, a file of the server's own. It never overwrites another kubeconfig."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NAME: Final = "situate"
 def ensure_kubeconfig(
     path: Path, authority: Authority, url: str, user: str, groups: Iterable[str], now: datetime, namespace: str = ""
 ) -> bool:
-    """Write it if it is not there, is for another server or authority, or ends soon. Says whether it was written."""
+    """Write it if it is missing, for another server or authority, or expires soon. Returns whether it was written."""
     if path.exists() and _is_good(path, authority, url, now):
         return False
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -64,10 +64,10 @@ def _is_good(path: Path, authority: Authority, url: str, now: datetime) -> bool:
         raise IdentityError(f"{path} is damaged: it is not YAML; move it away") from error
     try:
         if [one["name"] for one in content["clusters"]] != [NAME]:
-            raise IdentityError(f"{path} is the kubeconfig of something else; move it away")
+            raise IdentityError(f"{path} is the kubeconfig of another cluster; move it away")
         cluster, user = content["clusters"][0]["cluster"], content["users"][0]["user"]
-        held = x509.load_pem_x509_certificate(base64.b64decode(user["client-certificate-data"]))
+        certificate = x509.load_pem_x509_certificate(base64.b64decode(user["client-certificate-data"]))
         same = cluster["certificate-authority-data"] == _encoded(authority.pem)
     except (KeyError, IndexError, TypeError, ValueError) as error:
-        raise IdentityError(f"{path} is damaged: it is not a kubeconfig that was written here; move it away") from error
-    return same and cluster.get("server") == url and not due(held, now)
+        raise IdentityError(f"{path} is damaged: the server did not write it; move it away") from error
+    return same and cluster.get("server") == url and not due(certificate, now)

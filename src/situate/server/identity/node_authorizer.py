@@ -1,6 +1,6 @@
-"""The node authorizer: an agent may read what its own pods need, and report on itself and on them.
+"""The node authorizer: an agent may read what its own pods need, and write its own status and theirs.
 
-What it may write it may write of its own only, which the names alone do not always say: that is restriction.py's part.
+Names do not always tell whose an object is: `node_restriction` checks the objects themselves.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ OWN_WRITES: Final = ("get", "create", "update", "patch", "delete")
 
 
 def node_name_of(caller: Caller) -> str | None:
-    """The name of the node that the caller is; "" if it is one and does not say which; None if it is none."""
+    """The name of the calling node; "" if it has none; None if the caller is not a node."""
     if not caller.name.startswith(USER) or NODES not in caller.groups:
         return None
     return caller.name[len(USER) :]
@@ -53,10 +53,10 @@ class NodeAuthorizer:
             return decide(self, node, attributes)
         return YES if any(matches(rule, attributes) and not rule.names for rule in NODE_RULES) else NO
 
-    # ── what is decided for each resource ───────────────────────────────────────────────────────────────────────────
+    # ── decisions by resource ────────────────────────────────────────────────────────────────────────────────────────
 
     def _read(self, node: str, attributes: Attributes) -> AuthorizerDecision:
-        """Secrets and config maps, one by one, in a namespace."""
+        """Secrets and config maps."""
         if attributes.verb not in READS:
             return AuthorizerDecision(False, "can only read resources of this type")
         if attributes.subresource:
@@ -93,7 +93,7 @@ class NodeAuthorizer:
             return AuthorizerDecision(False, "can only get, create, update, patch, or delete a node lease")
         if attributes.namespace != LEASES:
             return AuthorizerDecision(False, f'can only access leases in the "{LEASES}" system namespace')
-        # What is created has its name in its body, which restriction.py looks at.
+        # The name of a create is in its body, which node_restriction checks.
         if attributes.verb != "create" and attributes.name != node:
             return AuthorizerDecision(False, "can only access node lease with the same name as the requesting node")
         return YES
@@ -151,12 +151,12 @@ class NodeAuthorizer:
         return NO
 
     def _snapshot(self, node: str, attributes: Attributes) -> AuthorizerDecision:
-        """situate's own record of what a node holds: its own, to read."""
+        """A node may read its own NodeSnapshot."""
         if attributes.verb in READS and not attributes.subresource and attributes.name == node:
             return YES
         return AuthorizerDecision(False, "can only read the NodeSnapshot with the same name as the requesting node")
 
-    # ── what belongs to a node ──────────────────────────────────────────────────────────────────────────────────────
+    # ── what a node's pods refer to ──────────────────────────────────────────────────────────────────────────────────
 
     def _related(self, node: str, attributes: Attributes) -> AuthorizerDecision:
         if not attributes.name:
@@ -183,7 +183,7 @@ class NodeAuthorizer:
         return wanted in needed or (wanted.resource == "secrets" and wanted in self._for_volumes(needed))
 
     def _needed(self, node: str) -> frozenset[Reference]:
-        # Read anew each time: nodes ask seldom, and this way no write of a pod pays for it.
+        # Computed each time: nodes ask seldom, and no write of a pod pays for an index.
         return frozenset(one for pod in self._objects.on_node(node) for one in of_pod(pod.object(PODS)))
 
     def _for_volumes(self, needed: frozenset[Reference]) -> Iterator[Reference]:

@@ -1,4 +1,4 @@
-"""What a pod or a volume refers to: secrets, config maps, claims and accounts that its node must be able to read."""
+"""The secrets, config maps, claims and accounts that a pod or volume refers to, and its node may read."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Reference(NamedTuple):
 
 
 def of_pod(pod: Object) -> frozenset[Reference]:
-    """What the node of a bound pod may read for it. A mirror pod, which a node made itself, opens nothing."""
+    """What the node of a bound pod may read for it. A mirror pod, which the node created itself, adds nothing."""
     metadata, spec, status = pod["metadata"], pod.get("spec", {}), pod.get("status", {})
     if MIRROR in (metadata.get("annotations") or {}):
         return frozenset()
@@ -48,7 +48,7 @@ def secrets_of_volume(volume: Object, claim_namespace: str) -> Iterator[Referenc
 
 
 def forbidden_to_mirrors(pod: Object) -> str:
-    """The first kind of object that a pod refers to and that a mirror pod must not; "" if it refers to none."""
+    """The first reference that a mirror pod must not have; "" if there is none."""
     spec = pod.get("spec", {})
     if spec.get("serviceAccountName"):
         return "serviceaccounts"
@@ -67,7 +67,7 @@ def forbidden_to_mirrors(pod: Object) -> str:
     return ""
 
 
-# Which kind of object a volume stands for; those with names in them were found before.
+# The resource that a volume refers to. Volumes with names in them were found before.
 _VOLUMES: Final = {
     "configMap": "configmaps (via configmap volumes)",
     "secret": "secrets (via secret volumes)",
@@ -99,7 +99,7 @@ def _by_environment(spec: Mapping[str, Any], whole: str, single: str) -> Iterato
             yield variable.get("valueFrom", {}).get(single, {}).get("name", "")
 
 
-# Of sources of volumes: under which key the name of a secret is, or under which the reference to one.
+# Volume sources: the key of a secret's name, or of the reference to one.
 _SECRET_NAMES: Final = {"secret": "secretName", "azureFile": "secretName"}
 _SECRET_REFERENCES: Final = {
     "cephfs": "secretRef",

@@ -1,7 +1,7 @@
-"""NodeRestriction: what an agent writes must be about its own node and its own pods, and must not give it more rights.
+"""NodeRestriction admission: an agent writes only its own node and its own pods, and gains no rights by it.
 
-An admission. The node authorizer has said yes by the names in the request; here the objects themselves are looked at.
-Texts are those of Kubernetes' plugin of this name.
+The node authorizer has decided by the names in the request; this plugin checks the objects. The texts are those of
+Kubernetes' plugin of this name.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class NodeRestriction:
         node = node_name_of(caller)
         if node is None:
             return
-        why = self._refusal(node, action, target, new, old) if node else _nameless(caller)
+        why = self._refusal(node, action, target, new, old) if node else _unknown_node(caller)
         if why:
             raise _forbidden(target, new, why)
 
@@ -63,11 +63,11 @@ class NodeRestriction:
         return None
 
     def admit_token(self, target: Target, request: Object, caller: Caller) -> None:
-        """A TokenRequest for a service account: bound to a pod of this node, for an audience that the pod mounts."""
+        """Admit a TokenRequest: it must be bound to a pod of this node, for an audience that the pod mounts."""
         node = node_name_of(caller)
         if node is None:
             return
-        why = self._refused_token(node, target, request, caller) if node else _nameless(caller)
+        why = self._refused_token(node, target, request, caller) if node else _unknown_node(caller)
         if why:
             raise forbidden("serviceaccounts", "", target.name, why)
 
@@ -209,7 +209,7 @@ class NodeRestriction:
         return [request.get("audience", "") for request in requests]
 
 
-def _nameless(caller: Caller) -> str:
+def _unknown_node(caller: Caller) -> str:
     return f'could not determine node from user "{caller.name}"'
 
 
@@ -241,12 +241,12 @@ def _pod_status(node: str, new: Object, old: Object) -> str:
 def _claim(node: str, target: Target, new: Object | None, old: Object | None) -> str:
     if target.subresource != "status":
         return "may only update PVC status"
-    if _but_what_nodes_report(new or {}) != _but_what_nodes_report(old or {}):
+    if _without_reported_fields(new or {}) != _without_reported_fields(old or {}):
         return f'node "{node}" is not allowed to update fields other than status.quantity and status.conditions'
     return ""
 
 
-def _but_what_nodes_report(claim: Object) -> Object:
+def _without_reported_fields(claim: Object) -> Object:
     idle = ("resourceVersion", "managedFields")
     metadata = {key: value for key, value in claim.get("metadata", {}).items() if key not in idle}
     reported = ("capacity", "conditions", "allocatedResources", "allocatedResourceStatuses")

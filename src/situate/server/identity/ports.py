@@ -1,4 +1,4 @@
-"""What identity reads of the objects in the server's memory: a narrow view of the registry's cache."""
+"""The part of the registry's cache that identity reads."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["CachedObject", "ObjectReader", "ResourceState", "resource_of", "uid_
 
 
 class CachedObject(Protocol):
-    """An object in memory, not yet decoded."""
+    """An object in the cache, not decoded."""
 
     @property
     def namespace(self) -> str: ...
@@ -25,25 +25,23 @@ class CachedObject(Protocol):
 
 
 class ResourceState(Protocol):
-    """All of one resource."""
-
     @property
     def last_change(self) -> int:
-        """The revision at which something of it was last written or deleted."""
+        """The revision of the last write or delete of the resource."""
         ...
 
 
 class ObjectReader(Protocol):
-    """The registry's cache, as far as it is needed here. Reads cost no I/O and see every write that was answered."""
+    """Reads need no I/O and see every acknowledged write."""
 
     def get(self, resource: Resource, namespace: str, name: str) -> CachedObject | None: ...
 
     def all(self, resource: Resource, namespace: str = "") -> Iterable[CachedObject]:
-        """All of a resource, in the order of their keys."""
+        """All objects of a resource, in key order."""
         ...
 
     def on_node(self, node: str) -> Iterable[CachedObject]:
-        """The pods that are bound to it."""
+        """The pods bound to a node."""
         ...
 
     def of(self, resource: Resource) -> ResourceState: ...

@@ -1,8 +1,7 @@
-"""RBAC: who may what, by the Roles, ClusterRoles and bindings in the cache.
+"""RBAC over the Roles, ClusterRoles and bindings in the cache.
 
-Roles are read again only when one of them changed, and then only those that did; what they say of a caller in a
-namespace is worked out when first asked. After that a decision is a look-up: by everything that was asked but the
-object's name, which few rules mention.
+Changed roles are decoded again when one is needed. A decision is computed once for a caller and the attributes of a
+request without the object's name, which few rules mention; after that it is a look-up.
 """
 
 from __future__ import annotations
@@ -30,11 +29,11 @@ BINDINGS: Final = resource_of(API, "rolebindings")
 KINDS: Final = (CLUSTER_ROLES, ROLES, CLUSTER_BINDINGS, BINDINGS)
 
 MAX_CACHED_DECISIONS: Final = 100_000
-"""Decisions kept; then all are forgotten and worked out again as they are asked."""
+"""When the cache is full, it is cleared."""
 
 
 class GrantedRule(NamedTuple):
-    """A rule that somebody has, and how they came to it."""
+    """A rule of a caller, and the binding that grants it."""
 
     rule: Rule
     by: str
@@ -54,7 +53,7 @@ class Rbac:
         self._decisions: dict[tuple[object, ...], CachedDecision] = {}
 
     def allows(self, caller: Caller, attributes: Attributes) -> AuthorizerDecision:
-        # Here each part of a microsecond is paid for by every request.
+        # Hot path: every request runs this.
         if MASTERS in caller.groups:
             return YES
         state = self._objects.of
@@ -82,12 +81,12 @@ class Rbac:
         return found.by_name.get(attributes.name, found.any_name) if found.by_name else found.any_name
 
     def rules_for(self, caller: Caller, namespace: str) -> tuple[list[GrantedRule], list[str]]:
-        """Every rule the caller has there, and what is wrong with bindings that lead nowhere."""
+        """Every rule of the caller in a namespace, and errors of bindings without a role."""
         self._refresh()
         return self._policy.granted(caller, namespace)
 
     def rules_of_role(self, kind: str, name: str, namespace: str) -> tuple[Rule, ...]:
-        """The rules of a role that a binding in that namespace refers to. Raises the 404 if it is not there."""
+        """The rules of a role that a binding in this namespace refers to. Raises 404 if there is none."""
         self._refresh()
         found = self._policy.rules(kind, name, namespace)
         if found is None:
@@ -95,7 +94,7 @@ class Rbac:
         return found
 
     def aggregated(self, role: Object) -> tuple[Rule, ...]:
-        """What a ClusterRole with an aggregationRule has, from the roles that are there now."""
+        """The rules of a ClusterRole with an aggregationRule, from the current roles."""
         self._refresh()
         name = role.get("metadata", {}).get("name", "")
         return aggregated(name, {**self._policy.cluster_roles, name: role})
@@ -126,14 +125,14 @@ class Rbac:
 
     def _decide(self, key: tuple[object, ...], caller: Caller, attributes: Attributes) -> CachedDecision:
         granted, wrong = self._policy.granted(caller, attributes.namespace)
-        otherwise = AuthorizerDecision(False, f"RBAC: {_together(wrong)}") if wrong else NO
+        otherwise = AuthorizerDecision(False, f"RBAC: {_joined_errors(wrong)}") if wrong else NO
         named: dict[str, AuthorizerDecision] = {}
         for rule, by in granted:
             if not matches(rule, attributes):
                 continue
             yes = AuthorizerDecision(True, f"RBAC: allowed by {by}")
             if not rule.names or not attributes.resource:
-                # Rules before this one that name names say yes to the same; no need to keep which.
+                # Earlier rules with names allow a subset of this one.
                 otherwise = yes
                 break
             for name in rule.names:
@@ -146,13 +145,13 @@ class Rbac:
 
 @dataclass(frozen=True, slots=True)
 class _Policy:
-    """All of it at one time, by whom it is about."""
+    """All roles and bindings at one time."""
 
     cluster_roles: dict[str, Object]
     resolved: dict[tuple[str, str, str], tuple[Rule, ...]]
     """By kind, namespace and name."""
     bound: dict[tuple[str, str, str], list[tuple[str, Object]]]
-    """By the binding's namespace ("": the cluster), the subject's kind and name: bindings, and how to tell of them."""
+    """Descriptions and bindings, by the binding's namespace ("": the cluster) and the subject's kind and name."""
 
     def rules(self, kind: str, name: str, namespace: str) -> tuple[Rule, ...] | None:
         return self.resolved.get((kind, namespace if kind == "Role" else "", name))
@@ -208,6 +207,6 @@ def _described(binding: Object, subject: Mapping[str, str], where: str) -> str:
     return f'{shown} of {reference.get("kind", "")} "{reference.get("name", "")}" to {kind} "{who}"'
 
 
-def _together(wrong: list[str]) -> str:
+def _joined_errors(wrong: list[str]) -> str:
     different = list(dict.fromkeys(wrong))
     return different[0] if len(different) == 1 else f"[{', '.join(different)}]"

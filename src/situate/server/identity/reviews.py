@@ -1,4 +1,4 @@
-"""Questions about identity that clients ask: may I, may they, who am I, whose token is this. Answered, never stored."""
+"""Answers SubjectAccessReviews, SelfSubjectReviews, rules reviews and TokenReviews. None is stored."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NEITHER = "exactly one of nonResourceAttributes or resourceAttributes must be sp
 
 
 class Reviews:
-    """Each takes the review as it was sent, and who sent it, and gives it back with its status."""
+    """Each method returns the review with its status."""
 
     def __init__(self, authorization: Authorization, authentication: Authentication) -> None:
         self._authorization = authorization
@@ -120,7 +120,7 @@ def _attributes(spec: Mapping[str, Any]) -> Attributes:
 
 
 def _fields(selector: Mapping[str, Any]) -> str:
-    """As text. What cannot be said so is left out: it would only narrow further."""
+    """A field selector as text, without terms that text cannot express: they would only restrict further."""
     if selector.get("rawSelector"):
         return str(selector["rawSelector"])
     operators = {"In": "=", "NotIn": "!="}

@@ -1,4 +1,4 @@
-"""RBAC's rules: what one allows, which of another's it covers, and how a missing one is described. Pure."""
+"""RBAC rules: what a rule allows, which rules cover which, and how to describe missing ones. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["EVERYTHING", "Rule", "aggregated", "described", "matches", "parse_ru
 
 ALL: Final = "*"
 MOST_DEEP: Final = 16
-"""Roles that gather roles that gather roles: this many, then no deeper."""
+"""The depth of aggregated roles that aggregate roles."""
 
 
 class Rule(NamedTuple):
@@ -24,7 +24,7 @@ class Rule(NamedTuple):
     paths: tuple[str, ...] = ()
 
     def shown(self) -> Object:
-        """As in a role."""
+        """The rule as in a Role."""
         fields = {
             "verbs": self.verbs,
             "apiGroups": self.groups,
@@ -51,7 +51,7 @@ def rules_of(role: Object) -> tuple[Rule, ...]:
 
 
 def matches(rule: Rule, attributes: Attributes) -> bool:
-    """Whether the rule speaks of it, whatever it says of names: those are for whoever asks."""
+    """Whether the rule covers a request. The caller checks resourceNames."""
     if ALL not in rule.verbs and attributes.verb not in rule.verbs:
         return False
     if not attributes.resource:
@@ -76,7 +76,7 @@ def _path_covers(owned: str, path: str) -> bool:
 
 
 def uncovered(owned: Sequence[Rule], wanted: Iterable[Rule]) -> list[Rule]:
-    """Of what is wanted, broken into single verbs on single things, all that no owned rule covers."""
+    """The parts of the wanted rules, a verb on a resource each, that no owned rule covers."""
     return [piece for rule in wanted for piece in _pieces(rule) if not any(_covers(one, piece) for one in owned)]
 
 
@@ -111,10 +111,10 @@ def _resource_covers(owned: Sequence[str], resource: str) -> bool:
 
 
 def described(missing: Iterable[Rule]) -> str:
-    """Pieces that differ only by verb together, a line each, as kube-apiserver lists the rights one does not have."""
+    """Missing rules, a line each, as kube-apiserver lists them: those that differ only by verb together."""
     verbs: dict[Rule, list[str]] = {}
     for piece in missing:
-        # Paths are not gathered there, so they are not here.
+        # kube-apiserver does not group paths.
         key = piece if piece.paths else piece._replace(verbs=())
         verbs.setdefault(key, []).extend(piece.verbs)
     return "\n".join(sorted({_line(key._replace(verbs=tuple(found))) for key, found in verbs.items()}))
@@ -132,15 +132,15 @@ def _line(rule: Rule) -> str:
 
 
 def quoted(values: Iterable[str]) -> str:
-    """A list of words as Go shows them: `["a" "b"]`."""
+    """A list as Go shows it: `["a" "b"]`."""
     return "[" + " ".join(json.dumps(value, ensure_ascii=False) for value in values) + "]"
 
 
-# ── roles that gather others ─────────────────────────────────────────────────────────────────────────────────────────
+# ── aggregated roles ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def aggregated(name: str, roles: Mapping[str, Object], _above: tuple[str, ...] = ()) -> tuple[Rule, ...]:
-    """The rules of a ClusterRole: its own, or if it has an aggregationRule, all of those whose labels it selects."""
+    """The rules of a ClusterRole: its own, or, with an aggregationRule, those of the roles it selects."""
     role = roles.get(name)
     if role is None:
         return ()

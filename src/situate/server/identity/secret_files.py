@@ -1,4 +1,4 @@
-"""Files that hold secrets: for their owner only, there as a whole or not at all."""
+"""Files with secrets: readable by their owner only, and written atomically."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ __all__ = ["PRIVATE", "PRIVATE_FOLDER", "IdentityError", "SecretFile", "read_pri
 PRIVATE: Final = 0o600
 PRIVATE_FOLDER: Final = 0o700
 STAT_INTERVAL_S: Final = 0.1
-"""How often a file is looked at. Each look lets go of the interpreter, which under load takes as long as 3 % of a
-request to get back."""
+"""How often to stat a file. Each stat releases the interpreter lock; under load, getting it back takes 3 % of a
+request."""
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 
 
 class IdentityError(Exception):
-    """Something on disk is not what it should be. One line, for whoever started the server; nothing was changed."""
+    """A file is missing, damaged or unsafe. One line, for the administrator; nothing was changed."""
 
 
 def read_private(path: Path) -> str:
-    """What the file says, if nobody else can read it."""
+    """The text of a file that only its owner can read."""
     try:
         mode = stat.S_IMODE(path.stat().st_mode)
         text = path.read_text(encoding="utf-8")
@@ -33,43 +33,43 @@ def read_private(path: Path) -> str:
     except OSError as error:
         raise IdentityError(f"{path} cannot be read: {error.strerror}") from error
     if mode & _OTHERS:
-        raise IdentityError(f"{path} can be read by others (mode {mode:04o}); say chmod 600 if that was not meant")
+        raise IdentityError(f"{path} is readable by others (mode {mode:04o}); run chmod 600 if that was not intended")
     return text
 
 
 class SecretFile:
-    """A file that is read again when it has changed: a token that was taken out is refused a moment later."""
+    """A file to read again when it changes, so that a removed token is refused a moment later."""
 
     def __init__(self, path: Path, clock: Callable[[], float] = monotonic) -> None:
         self._path = path
         self._clock = clock
-        self._next_look = 0.0
-        self._seen: tuple[int, int, int] | None = None
+        self._next_stat = 0.0
+        self._stamp: tuple[int, int, int] | None = None
 
     def changed(self) -> bool:
-        """Since it was last asked; or, if that is less than LOOK_S ago, no."""
+        """Whether it changed since the last call. Always False within STAT_INTERVAL_S of one."""
         now = self._clock()
-        if now < self._next_look:
+        if now < self._next_stat:
             return False
-        self._next_look = now + STAT_INTERVAL_S
+        self._next_stat = now + STAT_INTERVAL_S
         try:
-            found = os.stat(self._path)  # noqa: PTH116 - on the way of each request, and three times as fast
+            found = os.stat(self._path)  # noqa: PTH116 - on the hot path, and three times as fast
         except FileNotFoundError:
-            seen = (0, 0, 0)
+            stamp = (0, 0, 0)
         else:
-            seen = (found.st_mtime_ns, found.st_size, found.st_ino)
-        if seen == self._seen:
+            stamp = (found.st_mtime_ns, found.st_size, found.st_ino)
+        if stamp == self._stamp:
             return False
-        self._seen = seen
+        self._stamp = stamp
         return True
 
     def text(self) -> str:
-        """What it says; "" if it is not there."""
+        """The text; "" if the file does not exist."""
         return read_private(self._path) if self._path.exists() else ""
 
 
 def write_private(path: Path, content: bytes, mode: int = PRIVATE) -> None:
-    """Write a file at once: whoever reads it, also after a crash, sees the old one or the new one."""
+    """Write a file atomically: a reader, also after a crash, sees the old content or the new."""
     new = path.with_name(f".{path.name}.{os.getpid()}.new")
     descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, mode)
     try:

@@ -1,6 +1,6 @@
-"""Tokens of service accounts: JWTs that the server signs (ES256).
+"""Service account tokens: JWTs that the server signs (ES256).
 
-One is good for an audience, for a time, and as long as the account and whatever it is bound to are still there.
+A token is valid for an audience, until it expires, and while the account and the object it is bound to exist.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ JWT_DOTS: Final = 2
 """Between header, claims and signature."""
 MAX_TOKEN_BYTES: Final = 16 * 1024
 MAX_CACHED_TOKENS: Final = 10_000
-"""Tokens whose signature was checked and need not be again."""
+"""Tokens with a verified signature. When the cache is full, it is cleared."""
 
 ACCOUNTS: Final = resource_of("v1", "serviceaccounts")
 _EXTRA: Final = "authentication.kubernetes.io/"
@@ -34,16 +34,16 @@ _KINDS: Final[Mapping[str, Resource]] = {name: resource_of("v1", f"{name}s") for
 INVALIDATED: Final = "service account token has been invalidated"
 
 
-# What anybody sends is parsed before its signature can be looked at; thousands of brackets are a RecursionError.
+# A token is parsed before its signature is checked; thousands of brackets raise RecursionError.
 _UNREADABLE: Final = (jwt.PyJWTError, ValueError, RecursionError)
 
 
 class TokenError(Exception):
-    """A token of ours that is no longer good, or one that never was."""
+    """The token is invalid, or no longer valid."""
 
 
 class BoundObject(NamedTuple):
-    """The object with which a token ends; of a pod, also the node it is on."""
+    """The object that a token is bound to; for a pod, also its node."""
 
     kind: str
     """pod, secret or node; "" for none."""
@@ -76,7 +76,7 @@ class AccountTokens:
     ) -> None:
         self.issuer: Final = issuer
         self.audiences: Final = tuple(audiences) or (issuer,)
-        """Those of the server itself."""
+        """The server's own."""
         self._key = key
         self._public = key.public_key()
         self._objects = objects
@@ -109,7 +109,7 @@ class AccountTokens:
         return jwt.encode(claims, self._key, algorithm=ALGORITHM, headers={"kid": self._id})
 
     def claims_our_issuer(self, token: str) -> bool:
-        """Whether it claims to be by our issuer: then nobody else need be asked."""
+        """Whether its issuer is ours, so that no other authenticator need be asked. Does not verify it."""
         if token.count(".") != JWT_DOTS or len(token) > MAX_TOKEN_BYTES or not token.isascii():
             return False
         if token in self._verified:
@@ -121,7 +121,7 @@ class AccountTokens:
         return claims.get("iss") == self.issuer
 
     def verify(self, token: str, now: datetime, audiences: Sequence[str] = ()) -> VerifiedToken:
-        """Whose token it is, and for which of the audiences asked for. Raises TokenError."""
+        """The caller, and which of the audiences the token is valid for. Raises TokenError."""
         claims = self._verified.get(token)
         if claims is None:
             claims = self._check(token)
@@ -135,7 +135,7 @@ class AccountTokens:
 
     def _check(self, token: str) -> Mapping[str, Any]:
         try:
-            # The times are looked at on each use, by the clock that is handed in; here it is about the signature.
+            # Times are checked on each use, by the given clock; this checks the signature only.
             claims = jwt.decode(
                 token,
                 self._public,
@@ -171,7 +171,7 @@ class AccountTokens:
         if claims["sub"] != user:
             raise TokenError("invalid bearer token")
         for kind in ("pod", "secret", "node"):
-            # The node of a token that is bound to a pod is told, not checked.
+            # The node of a token bound to a pod is informational.
             if kind in ours and not (kind == "node" and "pod" in ours):
                 self._check_bound_object(kind, namespace, ours[kind])
         groups = (*account_groups(namespace), "system:authenticated")
@@ -198,7 +198,7 @@ def _within_time(claims: Mapping[str, Any], now: float) -> None:
 
 
 LEEWAY_S: Final = 60
-"""How far the clock of another server that signs with the same key may be ahead of ours."""
+"""How far the clock of another server with the same key may be ahead of ours."""
 
 
 def _numbers(claims: Mapping[str, Any], *names: str) -> bool:

@@ -27,7 +27,7 @@ def _hash(token: str) -> str:
 
 
 def find_hash(hashed: str, candidates: Sequence[str]) -> int:
-    """Which of the candidates it is; -1 for none. Takes as long whichever it is: all are compared, each in full."""
+    """The index of a hash; -1 if it is not there. Compares all candidates, so its time tells nothing."""
     found = -1
     for index, candidate in enumerate(candidates):
         if hmac.compare_digest(hashed, candidate):
@@ -58,7 +58,7 @@ class UserTokens:
 
     def find(self, token: str) -> Caller | None:
         if self._file.changed():
-            # If it cannot be read, nobody is known: that is said once, and to the others they are nobody.
+            # If the file cannot be read, no token is valid.
             self._known = _Users((), ())
             entries = self._read()
             callers = tuple(Caller(one.user, (*one.groups, AUTHENTICATED), one.uid) for one in entries)

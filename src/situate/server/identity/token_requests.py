@@ -1,4 +1,4 @@
-"""serviceaccounts/token: a token for an account, on request."""
+"""Answers serviceaccounts/token: issues tokens of service accounts."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class TokenRequests:
         self._new_uid = new_uid
 
     def create(self, target: Target, request: Object, caller: Caller) -> Object:
-        """The request with its token. The caller may create it: that was asked before."""
+        """The request with its token. The caller is authorized already."""
         metadata, spec = request.get("metadata", {}), dict(request.get("spec", {}))
         for field, wanted in (("name", target.name), ("namespace", target.namespace)):
             given = metadata.get(field, "")
