@@ -161,7 +161,7 @@ class Checkers:
         elif pending.node != node:
             yield f"double bind: attempt {attempt} of {ref.key} went to {pending.node}, and now to {node}"
         elif pending.done:
-            yield f"double bind: attempt {attempt} of {ref.key} is done, and is asked for again"
+            yield f"double bind: attempt {attempt} of {ref.key} is done, and is requested again"
         elif pending.volumes_pending:
             yield f"volumes: {ref.key} is to be bound, and its volumes are not"
 
@@ -198,7 +198,7 @@ class Checkers:
         elif (beside := self._nominees(ref, kind, node, expected.cluster)) and not fits_at(
             profile.filters, kind, view.plus(beside), row
         ):
-            yield f"promise broken: {ref.key} on {node}, where pods of its priority or above were promised the room"
+            yield f"nomination broken: {ref.key} on {node}, where pods of its priority or above are nominated"
         self._binds += 1
         goes_round = not profile.sampling.nodes and samples(profile, len(expected.nodes))
         if expected.nominated or expected.in_doubt() or expected.extender_calls.has_say(pod) or goes_round:
@@ -219,7 +219,7 @@ class Checkers:
                 patience_ms = self._deciding[other.pod.spec.scheduler_name].volumes_ms
                 self.expected.ask_volumes(ref, tuple(volumes), self._now + patience_ms)
             elif shared := [one for one in volumes if one in other.volumes]:
-                yield f"volume promised twice: {shared[0]} to {other.ref.key} and now to {ref.key}"
+                yield f"volume assigned twice: {shared[0]} to {other.ref.key} and now to {ref.key}"
 
     def _may_be_decided(self, ref: PodRef, pod: Pod, attempt: int) -> Iterator[str]:
         if pod.spec.node_name:
@@ -231,7 +231,7 @@ class Checkers:
         if pod.metadata.deletion_timestamp is not None:
             yield f"leaving: {ref.key} is being deleted, and was given a node"
         if attempt <= self.expected.attempts.get(ref.uid, 0):
-            yield f"attempts: {ref.key} was decided anew under its attempt {attempt}"
+            yield f"attempts: {ref.key} was decided again as attempt {attempt}"
 
     def _room(self, ref: PodRef, pod: Pod, node: str) -> Iterator[str]:
         """Recomputed from the pods, without any of the scheduler's sums."""
@@ -263,7 +263,7 @@ class Checkers:
             row = placer.choose(kind, (), key)
         best = "nowhere" if row == NOWHERE else cluster.nodes.names[row]
         if best != node:
-            yield f"cached is not fresh: {ref.key} on {node}, where a fresh look finds {best}"
+            yield f"stale cache: {ref.key} on {node}, but a fresh decision is {best}"
 
     def _evict(self, effect: Evict) -> Iterator[str]:
         expected, victim = self.expected, self.expected.find(effect.victim)
@@ -271,11 +271,11 @@ class Checkers:
             if effect.victim.key not in expected.pending_binds:
                 yield f"eviction: {effect.victim.key} is not on {effect.node}"
         elif victim.metadata.deletion_timestamp is not None:
-            yield f"eviction: {effect.victim.key} is leaving already"
+            yield f"eviction: {effect.victim.key} is already being deleted"
         preemptor = expected.find(effect.preemptor)
         gives_up = effect.preemptor == effect.victim  # a gang that was bound in part
         if victim and preemptor and not gives_up and (victim.spec.priority or 0) >= (preemptor.spec.priority or 0):
-            yield f"eviction: {effect.victim.key} is no less important than {effect.preemptor.key}"
+            yield f"eviction: {effect.victim.key} has no lower priority than {effect.preemptor.key}"
         asked = expected.asked.get(effect.victim.uid)
         alone = preemptor and victim and gang_of(preemptor) is None and gang_of(victim) is None
         if preemptor and alone and asked is None:
@@ -290,15 +290,15 @@ class Checkers:
 
     def _nominate(self, ref: PodRef, node: str) -> Iterator[str]:
         if self.expected.knew(ref) is None:
-            yield f"nomination: {ref.key} is not there"
+            yield f"nomination: {ref.key} does not exist"
         elif node and node not in self.expected.nodes:
-            yield f"nomination: {node} is not there"
+            yield f"nomination: {node} does not exist"
         self.expected.nominate(ref, node)
 
     def _condition(self, effect: SetCondition) -> Iterator[str]:
         pod = self.expected.find(effect.pod)
         if self.expected.knew(effect.pod) is None:
-            yield f"condition: {effect.pod.key} is not there"
+            yield f"condition: {effect.pod.key} does not exist"
         if effect.type != "PodScheduled" or not effect.reason or not effect.message:
             yield f"malformed: {effect}"
         if effect.reason == "SchedulerError" and pod is not None and gang_of(pod) is not None:
@@ -308,7 +308,7 @@ class Checkers:
         if self.expected.extender_calls.has_say(pod) or self._profile(pod).sampling.nodes:
             return  # extenders left no node, or it sampled other nodes
         if (fits := self._fitting(self.expected.cluster, pod)) is not None:
-            yield f"refused: {effect.pod.key} was told that it fits nowhere, and it fits {fits}"
+            yield f"refused: {effect.pod.key} was refused everywhere, but fits {fits}"
 
     # -- reservations and the queue ------------------------------------------------------------------------------
 
@@ -329,7 +329,7 @@ class Checkers:
             yield f"nominations: {differing(promised, due)}"
         for uid in state.evictions:
             if uid not in expected.asked:
-                yield f"evictions: {uid} is remembered, and was not asked for"
+                yield f"evictions: {uid} is remembered, but was not requested"
 
     def _queue(self, now: Millis) -> Iterator[str]:
         """Every waiting pod is in exactly one queue state, and none is overdue."""
@@ -342,24 +342,24 @@ class Checkers:
                 yield f"lost: {key} {pod.metadata.uid} waits, and is not in the queue"
                 continue
             if (entry.state is QueueState.UNSCHEDULABLE) != (parked.get(key) is entry):
-                yield f"lost: {key} is {entry.state.value}, and that is not where it is found"
+                yield f"lost: {key} is {entry.state.value}, but is found elsewhere"
             if (entry.state is QueueState.RESERVED) != (key in expected.pending_binds):
                 yield f"lost: {key} is {entry.state.value}, and its node is {expected.pending_binds.get(key)}"
             if entry.state is QueueState.BACKOFF:
                 if entry.retry_at_ms <= now:
-                    yield f"lost: {key} should have stopped resting at {entry.retry_at_ms}, and it is {now}"
+                    yield f"lost: {key} should have left backoff at {entry.retry_at_ms}, and it is {now}"
                 if entry.retry_at_ms > now + self._longest_rest_ms:
-                    yield f"lost: {key} rests until {entry.retry_at_ms}, and it is {now}"
+                    yield f"lost: {key} is in backoff until {entry.retry_at_ms}, and it is {now}"
             gates, gated = bool(pod.spec.scheduling_gates), entry.state is QueueState.GATED
             if (gates and not gated and entry.state is not QueueState.RESERVED) or (
                 gated and not gates and not gang_of(pod)
             ):
                 yield f"gated: {key} is {entry.state.value}, and its gates are {pod.spec.scheduling_gates}"
             if entry.state is QueueState.IN_FLIGHT and not expected.extender_calls.is_open(pod.metadata.uid):
-                yield f"lost: {key} was taken out to be decided, and nobody decides it"
+                yield f"lost: {key} is in flight, and nobody decides it"
         for entry in queue.values():
             if expected.find(entry.ref) is None:
-                yield f"resurrected: {entry.key} {entry.ref.uid} waits, and is not there"
+                yield f"resurrected: {entry.key} {entry.ref.uid} waits, and does not exist"
 
     # -- recomputed from scratch ---------------------------------------------------------------------------------
 
@@ -375,7 +375,7 @@ class Checkers:
             ours = self._all_fitting(kept, pod)
             theirs = self._all_fitting(fresh, pod)
             if ours != theirs:
-                yield f"cached is not fresh: {pod.metadata.name} fits {ours}, and on a new cluster {theirs}"
+                yield f"stale cache: {pod.metadata.name} fits {ours}, and on a new cluster {theirs}"
 
     def _not_woken(self, step: SchedulerStep) -> Iterator[str]:
         """An unschedulable pod that fits somewhere missed an event.
@@ -394,7 +394,7 @@ class Checkers:
         alone = [pod for pod in self.expected.waiting() if gang_of(pod) is None and key_of(pod.metadata) in parked]
         for pod in self._one_of_each(alone):
             if (fits := self._fitting(self.expected.cluster, pod)) is not None:
-                yield f"not woken: {pod.metadata.name} is parked, and fits {fits}"
+                yield f"not woken: {pod.metadata.name} is unschedulable, and fits {fits}"
 
     def _asked_about(self, key: str) -> bool:
         return self.expected.extender_calls.has_say(self.expected.pods[key])

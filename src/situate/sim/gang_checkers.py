@@ -50,12 +50,12 @@ def decided_together(
     """
     gang, demands = gang_in(expected, name)
     if len(placed(expected, gang)) < demands.min_count:
-        yield f"gang by halves: {len(placed(expected, gang))} of {name} have nodes, and it needs {demands.min_count}"
+        yield f"gang placed in part: {len(placed(expected, gang))} of {name} have nodes, of {demands.min_count}"
     nodes = {key: expected.pending_binds[key].node for key in keys}
     if demands.topology_key:
         values = {expected.nodes[node].metadata.labels.get(demands.topology_key) for node in nodes.values()}
         if len(values) > 1 or None in values:
-            yield f"gang torn apart: {name} must keep to one {demands.topology_key}, and has {sorted(map(str, values))}"
+            yield f"gang split: {name} must stay in one {demands.topology_key}, and has {sorted(map(str, values))}"
     cluster = expected.cluster
     for key, fits in keys.items():
         if fits:
@@ -78,7 +78,7 @@ def evicted_whole(expected: ExpectedState, victims: Iterable[PodRef]) -> Iterato
         for pod in gang.members.values():
             stays = pod.metadata.deletion_timestamp is None and pod.metadata.uid not in expected.asked
             if pod.spec.node_name in expected.nodes and stays:
-                yield f"gang evicted by halves: {key_of(pod.metadata)} of {name} stays"
+                yield f"gang evicted in part: {key_of(pod.metadata)} of {name} stays"
 
 
 def gangs_that_fit(

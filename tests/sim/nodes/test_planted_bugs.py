@@ -181,7 +181,7 @@ BUGS: dict[str, Bug] = {
     ),
     "an agent begins pods as soon as it may": Bug(an_agent_begins_pods_as_soon_as_it_may, "runs twice", LOSSES),
     "what is on disk is begun at once": Bug(
-        what_is_on_disk_is_begun_at_once, "it had let go", ("old disks", "churn", "reboots")
+        what_is_on_disk_is_begun_at_once, "it had released", ("old disks", "churn", "reboots")
     ),
     "an older snapshot is taken": Bug(an_older_snapshot_is_taken, "went back", ("mixed streams", "churn")),
     "what is on disk is acknowledged": Bug(
@@ -198,7 +198,7 @@ BUGS: dict[str, Bug] = {
     ),
     "a control plane that has just begun gives nodes up": Bug(
         a_control_plane_that_has_just_begun_gives_nodes_up,
-        "after the control plane began",
+        "after the control plane started",
         ("vanishing", "control plane restarts"),
         KUBERNETES,
         seed=22,

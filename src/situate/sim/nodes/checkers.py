@@ -94,7 +94,7 @@ class NodeCheckers:
         self.starts += 1
         self._log.record(f"{node} runs {key} ({uid[:8]})")
         if (node, uid) in self._let_go:
-            self._log.violation(f"{node} runs {key} ({uid[:8]}) again, which it had let go: its snapshot went back")
+            self._log.violation(f"{node} runs {key} ({uid[:8]}) again, which it had released: its snapshot went back")
         on = self.running.setdefault(uid, {})
         on[node] = None
         for other, places in self.running.items():
@@ -189,7 +189,7 @@ class NodeCheckers:
         """No node is tainted and no pod evicted in the first grace period of a control plane."""
         since = (self._loop.now - self.began_at) * self._clock.rate
         if since < self._profile.grace_ms / 1_000 - SLACK_S:
-            self._log.violation(f"{what} {since:.1f} s after the control plane began")
+            self._log.violation(f"{what} {since:.1f} s after the control plane started")
 
     def _all_lost(self, what: str) -> None:
         if not any(one.up for one in self.nodes.values()):
@@ -215,13 +215,13 @@ class NodeCheckers:
 
     def _tell(self, before: PodState | None, new: PodState) -> None:
         if before is None or before.uid != new.uid:
-            self._log.record(f"pod {new.key} ({new.uid[:8]}) is made")
+            self._log.record(f"pod {new.key} ({new.uid[:8]}) is created")
         elif before.node != new.node:
             self._log.record(f"pod {new.key} is bound to {new.node}")
         elif before.phase != new.phase:
             self._log.record(f"pod {new.key} is {new.phase}")
         elif new.leaves and not before.leaves:
-            self._log.record(f"pod {new.key} on {new.node or 'no node'} is to leave")
+            self._log.record(f"pod {new.key} on {new.node or 'no node'} is being deleted")
 
     def _evicted(self, pod: PodState) -> None:
         self.evictions += 1

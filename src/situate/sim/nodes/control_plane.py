@@ -144,7 +144,7 @@ class SimulatedControlPlane:
         error = None if task.cancelled() else task.exception()
         while isinstance(error, BaseExceptionGroup):
             error = error.exceptions[0]
-        self._log.violation(f"the control plane fell over: {type(error).__name__}: {error}")
+        self._log.violation(f"the control plane crashed: {type(error).__name__}: {error}")
 
     async def kill(self) -> None:
         process, self.process = self.process, None

@@ -187,7 +187,7 @@ class FaultInjector:
             self._log.record("the control plane is paused")
             process.actor.pause()
             await asyncio.sleep(seconds)
-            self._log.record("the control plane goes on")
+            self._log.record("the control plane resumes")
             if seconds * self._control_plane.clock.rate > ASLEEP_S:
                 self._checkers.began_at = asyncio.get_running_loop().time()
             process.actor.go_on()
@@ -197,7 +197,7 @@ class FaultInjector:
         self._log.record("the control plane dies")
         await self._control_plane.kill()
         await asyncio.sleep(self._short())
-        self._log.record("the control plane begins again")
+        self._log.record("the control plane restarts")
         self._checkers.began_at = asyncio.get_running_loop().time()
         self._control_plane.begin()
         self._control_plane_busy = False
@@ -211,7 +211,7 @@ class FaultInjector:
             self._log.record(f"the agent of {one.name} is paused")
             actor.pause()
             await asyncio.sleep(self._short())
-            self._log.record(f"the agent of {one.name} goes on")
+            self._log.record(f"the agent of {one.name} resumes")
             actor.go_on()
 
     async def _restart(self, one: Machine) -> None:
@@ -220,26 +220,26 @@ class FaultInjector:
         await one.kill_agent()
         await asyncio.sleep(self._short())
         self._put_back(one)
-        self._log.record(f"the agent of {one.name} begins again")
+        self._log.record(f"the agent of {one.name} restarts")
         one.begin_agent()
 
     async def _reboot(self, one: Machine) -> None:
-        self._log.record(f"{one.name} is switched off")
+        self._log.record(f"{one.name} is powered off")
         await one.power_off()
         await asyncio.sleep(self._short())
         self._put_back(one)
-        self._log.record(f"{one.name} is switched on")
+        self._log.record(f"{one.name} is powered on")
         one.power_on()
 
     def _put_back(self, one: Machine) -> None:
         if "old disks" in self._kinds.on and one.disks and self._rng.random() < 0.7:
             disk = self._rng.choice(one.disks)
-            self._log.record(f"{one.name} has its disk of {disk.at:.3f}")
+            self._log.record(f"{one.name} has its disk from {disk.at:.3f}")
             one.put_back(disk)
 
     async def _vanish(self, one: Machine) -> None:
         """Power off for long; users may delete the node or taint it."""
-        self._log.record(f"{one.name} vanishes")
+        self._log.record(f"{one.name} disappears")
         await one.power_off()
         await asyncio.sleep(self._short())
         said = self._rng.choice(["nothing", "deleted", "out of service"])

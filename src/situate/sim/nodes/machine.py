@@ -157,7 +157,7 @@ class Machine:
         error = None if task.cancelled() else task.exception()
         while isinstance(error, BaseExceptionGroup):
             error = error.exceptions[0]
-        self._log.violation(f"the agent of {self.name} fell over: {type(error).__name__}: {error}")
+        self._log.violation(f"the agent of {self.name} crashed: {type(error).__name__}: {error}")
 
     async def kill_agent(self) -> None:
         """Containers keep running."""

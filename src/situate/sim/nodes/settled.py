@@ -40,7 +40,7 @@ def _pods(checkers: NodeCheckers) -> Iterator[str]:
     for key, pod in checkers.pods.items():
         on = list(checkers.running.get(pod.uid, ()))
         if pod.leaves:
-            yield f"{key} is still to leave {pod.node or 'no node'}"
+            yield f"{key} is still being deleted from {pod.node or 'no node'}"
         elif pod.phase in ENDED:
             continue
         elif not pod.node:

@@ -78,7 +78,7 @@ class Users:
             await self._make("Pod", f"lone-{number}", 1)
 
     async def _make(self, kind: str, name: str, replicas: int) -> None:
-        self._log.record(f"people want {kind} {name} with {replicas}")
+        self._log.record(f"users create {kind} {name} with {replicas}")
         body = self._body(kind, name, replicas)
         resource = RESOURCES[kind]
         self.wanted[name] = DesiredWorkload(kind, name, replicas)
@@ -133,12 +133,12 @@ class Users:
         match self._rng.choice(["scale", "scale", "roll", "delete"]):
             case "scale":
                 one.replicas = self._rng.randint(1, 6)
-                self._log.record(f"people scale {one.name} to {one.replicas}")
+                self._log.record(f"users scale {one.name} to {one.replicas}")
                 # The value at the time of the request: of two waiting requests, the later may come first.
                 await self._patch(RESOURCES[one.kind], one.name, lambda: {"spec": {"replicas": one.replicas}})
             case "roll":
                 self._rolled += 1
-                self._log.record(f"people roll {one.name}")
+                self._log.record(f"users restart {one.name}")
                 note = {"metadata": {"annotations": {"rolled": str(self._rolled)}}}
                 await self._patch(RESOURCES[one.kind], one.name, lambda: {"spec": {"template": note}})
             case _:
@@ -151,7 +151,7 @@ class Users:
         names = [held.name for held in process.registry.cache.all(PODS, SPACE) if held.labels.get("app") == one.name]
         if names:
             name = self._rng.choice(sorted(names))
-            self._log.record(f"people delete pod {name}")
+            self._log.record(f"users delete pod {name}")
             await self.do(lambda registry: registry.delete(Target(PODS, SPACE, name), SYSTEM, DeleteOptions()))
 
     async def _patch(self, resource: Resource, name: str, patch: Callable[[], Object]) -> None:
@@ -160,11 +160,11 @@ class Users:
     # -- nodes ---------------------------------------------------------------------------------------------------------
 
     async def delete_node(self, name: str) -> None:
-        self._log.record(f"people delete node {name}")
+        self._log.record(f"users delete node {name}")
         await self.do(lambda registry: registry.delete(Target(NODES, "", name), SYSTEM, DeleteOptions()))
 
     async def out_of_service(self, name: str, *, out: bool) -> None:
-        self._log.record(f"people say that {name} is {'out of service' if out else 'in service again'}")
+        self._log.record(f"users mark {name} as {'out of service' if out else 'in service'}")
 
         def change(found: Object, _held: Any) -> Object:
             taints = [one for one in found["spec"].get("taints", ()) if one["key"] != OUT_OF_SERVICE]
