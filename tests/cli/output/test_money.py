@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from situate.cli import main
 from situate.cli.output.money import before_and_after
-from situate.core.plugins.support.prices import Bill
+from situate.core.plugins.support.prices import NodeCost
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "policies"
 OBJECTS = ["-f", str(EXAMPLES / "cluster.yaml"), "-f", str(EXAMPLES / "workload.yaml")]
@@ -37,7 +37,7 @@ def test_programs_are_told_both_sums_as_text() -> None:
 
 
 def test_less_and_the_same_are_told_from_more() -> None:
-    one, two = Bill("USD", 1_000_000, 1, 0), Bill("USD", 2_500_000, 2, 1)
+    one, two = NodeCost("USD", 1_000_000, 1, 0), NodeCost("USD", 2_500_000, 2, 1)
     assert before_and_after(two, one).endswith("before, 2.50 for 2: 1.50 less")
     assert before_and_after(one, one).endswith("before, 1.00 for 1: unchanged")
     assert before_and_after(one, two) == (

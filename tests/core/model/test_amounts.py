@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from situate.core.model.amounts import Amounts, Asked, together
+from situate.core.model.amounts import Amounts, Asked, combined
 
 amounts = st.dictionaries(st.sampled_from(["cpu", "memory", "gpu"]), st.integers(0, 9))
 asked = st.lists(st.tuples(amounts, st.booleans()), max_size=4)
@@ -24,10 +24,10 @@ def at_the_worst_moment(containers: list[Asked], inits: list[Asked]) -> Amounts:
 
 @given(asked, asked)
 def test_a_pod_needs_what_its_worst_moment_needs(containers: list[Asked], inits: list[Asked]) -> None:
-    assert together(containers, inits) == at_the_worst_moment(containers, inits)
+    assert combined(containers, inits) == at_the_worst_moment(containers, inits)
 
 
 def test_what_is_given_is_not_changed() -> None:
     given_ = [({"cpu": 1}, True), ({"cpu": 5}, False)]
-    together(given_, given_)
+    combined(given_, given_)
     assert given_ == [({"cpu": 1}, True), ({"cpu": 5}, False)]

@@ -56,7 +56,7 @@ def test_a_pod_that_finds_no_place_does_not_give_its_budget_back() -> None:
     yard.put("web-0", "web", "n0")
     yard.put("web-1", "web", "n1")
     result = drained(yard, "n0")
-    assert [one.key for one in result.homeless] == ["default/web-0"]
+    assert [one.key for one in result.unschedulable] == ["default/web-0"]
     assert not result.complete
 
 

@@ -20,17 +20,17 @@ from situate.core.plugins.foresight import Foresight
 from situate.core.plugins.fragmentation import Fragmentation
 from situate.core.plugins.gpu_share import GpuShare
 from situate.core.plugins.node_resources_fit import NodeResourcesFit
-from situate.core.plugins.support.gpu_mix import Typical
+from situate.core.plugins.support.gpu_mix import ExpectedPod
 from situate.core.state.cluster import Cluster
 from situate.core.state.devices import need_of
 from situate.core.state.view import View
 
 MIX = (
-    Typical(5, 3000, milli=800),
-    Typical(6, 11_000),
-    Typical(4, 8000, milli=470),
-    Typical(2, 4000, milli=160),
-    Typical(1, 24_000, devices=2),
+    ExpectedPod(5, 3000, milli=800),
+    ExpectedPod(6, 11_000),
+    ExpectedPod(4, 8000, milli=470),
+    ExpectedPod(2, 4000, milli=160),
+    ExpectedPod(1, 24_000, devices=2),
 )
 
 
@@ -40,7 +40,7 @@ def cluster_of(nodes: Sequence[Node], *pods: Pod) -> Cluster:
     return made
 
 
-def foresight(*mix: Typical, now: int = 0, packing: int = 0) -> Foresight:
+def foresight(*mix: ExpectedPod, now: int = 0, packing: int = 0) -> Foresight:
     return Foresight(Fragmentation(mix=mix, packing=packing), now=now)
 
 
@@ -54,7 +54,7 @@ def test_cpu_that_the_last_gpu_of_a_node_will_need_is_left_alone() -> None:
     tight, wide = gpu_node("tight", gpus=2, cpu="16"), gpu_node("wide", gpus=2, cpu="64")
     cluster = cluster_of([tight, wide])
     asked = pod("x", cpu="4", memory="1Gi")
-    mix = (Typical(1, 8000),)
+    mix = (ExpectedPod(1, 8000),)
     assert scores(Fragmentation(mix=mix, packing=0), cluster, asked) == [100, 100]
     assert scores(foresight(*mix), cluster, asked) == [0, 100]
 
@@ -63,7 +63,7 @@ def test_a_share_goes_to_the_device_whose_rest_another_share_can_fill() -> None:
     """500 beside 300 leaves 200, which nobody can use; 500 on its own leaves 500, which somebody can."""
     bound = share("a", 300, devices="0", node_name="n")
     cluster = cluster_of([gpu_node("n", gpus=2)], bound)
-    mix = (Typical(1, 1000, milli=500), Typical(1, 1000, milli=700))
+    mix = (ExpectedPod(1, 1000, milli=500), ExpectedPod(1, 1000, milli=700))
     given = foresight(*mix).assign(cluster.class_of(share("x", 500)), View(cluster), 0)
     assert given == {GPU_DEVICES: "1"}
 
@@ -85,7 +85,7 @@ def test_the_next_pod_counts_as_much_as_is_said() -> None:
     """A pod of 8 whole devices would lose its only node; in the futures others fill that one as well."""
     eight, used = gpu_node("eight", gpus=8, cpu="96"), gpu_node("used", gpus=8, cpu="96")
     cluster = cluster_of([eight, used], whole("a", 1, devices="0", node_name="used", cpu="1"))
-    mix = (Typical(50, 1000), Typical(5, 8000, devices=8))
+    mix = (ExpectedPod(50, 1000), ExpectedPod(5, 8000, devices=8))
     asked = whole("x", 1, cpu="1")
     near = scores(foresight(*mix, now=1000), cluster, asked)
     assert near == [0, 100]

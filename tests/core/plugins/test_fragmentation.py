@@ -21,7 +21,7 @@ from situate.core.place.scoring import totals
 from situate.core.plugins.fragmentation import Fragmentation
 from situate.core.plugins.gpu_share import GpuShare, fitting
 from situate.core.plugins.node_resources_fit import NodeResourcesFit
-from situate.core.plugins.support.gpu_mix import SCALE, Typical
+from situate.core.plugins.support.gpu_mix import SCALE, ExpectedPod
 from situate.core.state.classes import CPU, MEMORY, PodClass
 from situate.core.state.cluster import Cluster
 from situate.core.state.devices import need_of
@@ -39,7 +39,7 @@ def scores(plugin: Fragmentation, cluster: Cluster, asked: Pod) -> list[int]:
     return [int(score) for score in plugin.score(cluster.class_of(asked), view)]
 
 
-def exactly(*mix: Typical, **fields: Any) -> Fragmentation:
+def exactly(*mix: ExpectedPod, **fields: Any) -> Fragmentation:
     """By the loss alone."""
     return Fragmentation(mix=mix, packing=0, **fields)
 
@@ -47,7 +47,7 @@ def exactly(*mix: Typical, **fields: Any) -> Fragmentation:
 # ── the formula, by hand ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def by_hand(mix: Sequence[Typical], free: Sequence[int], cpu: int, memory: int, labels: dict[str, str]) -> float:
+def by_hand(mix: Sequence[ExpectedPod], free: Sequence[int], cpu: int, memory: int, labels: dict[str, str]) -> float:
     """How much of what is free the mix can use, weighed: straight from the words."""
     total = 0
     for one in mix:
@@ -62,7 +62,7 @@ def by_hand(mix: Sequence[Typical], free: Sequence[int], cpu: int, memory: int, 
     return total
 
 
-def least_loss(mix: Sequence[Typical], cluster: Cluster, kind: PodClass, row: int) -> tuple[float, list[int]]:
+def least_loss(mix: Sequence[ExpectedPod], cluster: Cluster, kind: PodClass, row: int) -> tuple[float, list[int]]:
     """What placing costs at best, and on which devices it costs that."""
     view = View(cluster)
     shown, known = view.devices(GPU_RESOURCE), view.node(row)
@@ -89,7 +89,7 @@ def least_loss(mix: Sequence[Typical], cluster: Cluster, kind: PodClass, row: in
 MODELS = ("A100", "T4", "P100")
 
 TYPICAL = st.builds(
-    lambda weight, cpu, memory, ask, models: Typical(
+    lambda weight, cpu, memory, ask, models: ExpectedPod(
         weight, cpu * 1000, memory << 30, ask[0], ask[1], (("model", tuple(models)),) if models else ()
     ),
     st.integers(1, 9),
@@ -130,7 +130,7 @@ def clusters(draw: st.DrawFn) -> Cluster:
 @settings(max_examples=150, deadline=None)
 @given(clusters(), st.lists(TYPICAL, min_size=1, max_size=5), ASKED)
 def test_the_loss_is_what_the_words_say_and_the_device_is_where_it_is_least(
-    cluster: Cluster, mix: list[Typical], asked: Pod
+    cluster: Cluster, mix: list[ExpectedPod], asked: Pod
 ) -> None:
     plugin, kind, view = exactly(*mix), cluster.class_of(asked), View(cluster)
     check = GpuShare().check(kind, view)
@@ -150,7 +150,7 @@ def test_the_loss_is_what_the_words_say_and_the_device_is_where_it_is_least(
 
 def test_a_share_goes_where_it_breaks_no_whole_device() -> None:
     cluster = cluster_of([gpu_node("n1"), gpu_node("n2")], share("a", 500, devices="1", node_name="n2"))
-    plugin = exactly(Typical(devices=2), Typical(milli=500))
+    plugin = exactly(ExpectedPod(devices=2), ExpectedPod(milli=500))
     assert scores(plugin, cluster, share("x", 500)) == [0, 100]
     assert plugin.assign(cluster.class_of(share("x", 500)), View(cluster), 1) == {GPU_DEVICES: "1"}
 
@@ -163,27 +163,27 @@ def test_a_node_that_no_expected_pod_can_use_is_free_to_take() -> None:
         gpu_node("slow", cpu="2", labels={"model": "A100"}),
         gpu_node("small", memory="1Gi", labels={"model": "A100"}),
     ]
-    plugin = exactly(Typical(milli_cpu=4000, memory=2 << 30, nodes=(("model", ("A100", "H100")),)))
+    plugin = exactly(ExpectedPod(milli_cpu=4000, memory=2 << 30, nodes=(("model", ("A100", "H100")),)))
     assert scores(plugin, cluster_of(nodes), share("x", 300)) == [0, 100, 100, 100]
 
 
 def test_who_asks_for_no_gpu_is_kept_off_the_nodes_whose_gpus_need_their_cpu() -> None:
     nodes = [gpu_node("n1", cpu="8"), gpu_node("n2", gpus=0, cpu="8")]
-    plugin = exactly(Typical(milli_cpu=6000))
+    plugin = exactly(ExpectedPod(milli_cpu=6000))
     assert scores(plugin, cluster_of(nodes), pod("x", cpu="4")) == [0, 100]
 
 
 def test_emptier_nodes_are_left_alone_where_losses_are_equal() -> None:
     cluster = cluster_of([gpu_node("n1"), gpu_node("n2")], whole("a", devices="0", node_name="n2"))
     asked = whole("x")
-    assert scores(exactly(Typical()), cluster, asked) == [100, 100]
-    assert scores(Fragmentation(mix=(Typical(),), packing=100), cluster, asked) == [0, 100]
+    assert scores(exactly(ExpectedPod()), cluster, asked) == [100, 100]
+    assert scores(Fragmentation(mix=(ExpectedPod(),), packing=100), cluster, asked) == [0, 100]
 
 
 def test_losses_within_a_quantum_are_equal() -> None:
     nodes = [gpu_node("n1", gpus=1), gpu_node("n2", gpus=1)]
     bound = [share("a", 500, devices="0", node_name="n1"), share("b", 480, devices="0", node_name="n2")]
-    mix = (Typical(milli=100), Typical(milli=20))
+    mix = (ExpectedPod(milli=100), ExpectedPod(milli=20))
     cluster = cluster_of(nodes, *bound)
     asked = share("x", 490)
     apart = scores(exactly(*mix), cluster, asked)
@@ -194,7 +194,7 @@ def test_losses_within_a_quantum_are_equal() -> None:
 def test_weights_may_be_raised() -> None:
     """As they are, the common pod decides; made equal, the other one does."""
     cluster = cluster_of([gpu_node("n1"), gpu_node("n2")], share("a", 300, devices="0", node_name="n1"))
-    mix = (Typical(weight=5, milli=700), Typical(weight=1, devices=2))
+    mix = (ExpectedPod(weight=5, milli=700), ExpectedPod(weight=1, devices=2))
     asked = share("x", 300)
     losses = [
         exactly(*mix, weight_exponent=one).loss(cluster.class_of(asked), View(cluster)).tolist() for one in (1, 0)
@@ -224,7 +224,7 @@ def test_where_nothing_is_bound_and_nothing_asked_for_all_nodes_are_equal() -> N
 
 def test_what_was_kept_is_what_is_found_from_scratch_over_a_history() -> None:
     """With the mix that is bound, which moves; with and without what is kept of the answers."""
-    for plugin in (Fragmentation(), Fragmentation(mix=(Typical(3, 4000), Typical(2, 0, 0, 1, 250)), quantum=5)):
+    for plugin in (Fragmentation(), Fragmentation(mix=(ExpectedPod(3, 4000), ExpectedPod(2, 0, 0, 1, 250)), quantum=5)):
         _same_with_and_without_cache(plugin, Random(7))
 
 
@@ -256,7 +256,7 @@ def _same_with_and_without_cache(plugin: Fragmentation, dice: Random) -> None:
 def test_an_overlay_has_the_scores_of_the_cluster_that_it_shows() -> None:
     nodes = [gpu_node("n1"), gpu_node("n2")]
     stays, goes = share("a", 500, devices="0", node_name="n1"), whole("b", devices="1", node_name="n2")
-    plugin = exactly(Typical(), Typical(milli=500))
+    plugin = exactly(ExpectedPod(), ExpectedPod(milli=500))
     cluster = cluster_of(nodes, stays, goes)
     asked = cluster.class_of(share("x", 300))
     come = share("c", 200)

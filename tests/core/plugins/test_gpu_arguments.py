@@ -12,7 +12,7 @@ from situate.core.engine.framework import build_frameworks
 from situate.core.model.field_errors import distinct
 from situate.core.plugins.fragmentation import Fragmentation
 from situate.core.plugins.gpu_share import GpuShare
-from situate.core.plugins.support.gpu_mix import Typical
+from situate.core.plugins.support.gpu_mix import ExpectedPod
 
 HEAD = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
 
@@ -76,8 +76,8 @@ def test_what_the_arguments_of_fragmentation_come_to() -> None:
     assert made in [one.scorer for one in profile.scorers]
     assert (made.resource, made.packing, made.quantum) == ("amd.com/gpu", 0, 0)
     assert made.mix == (
-        Typical(3, 500, 1 << 30, 1, 250, (("model", ("A", "B")),)),
-        Typical(1, 4000, 0, 2, 1000),
+        ExpectedPod(3, 500, 1 << 30, 1, 250, (("model", ("A", "B")),)),
+        ExpectedPod(1, 4000, 0, 2, 1000),
     )
 
 

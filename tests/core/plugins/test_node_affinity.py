@@ -190,7 +190,7 @@ def test_without_a_preference_it_sits_out() -> None:
 def test_without_a_preference_all_score_0_where_the_profile_does_not_let_it_sit_out() -> None:
     cluster = cluster_of(**THREE)
     view = View(cluster).scoring(np.array([True] * 3))
-    scores = NodeAffinity(may_sit_out=False).score(cluster.class_of(pod()), view)
+    scores = NodeAffinity(may_skip=False).score(cluster.class_of(pod()), view)
     assert scores is not None
     assert scores.tolist() == [0, 0, 0]
 

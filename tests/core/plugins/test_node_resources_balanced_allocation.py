@@ -148,7 +148,7 @@ def test_a_pod_that_evens_a_node_out_is_welcome() -> None:
 
 def test_where_it_may_not_sit_out_a_pod_that_asks_for_none_scores_nothing() -> None:
     cluster = cluster_of([({"cpu": 10}, []), ({"cpu": 10}, [])])
-    plugin = NodeResourcesBalancedAllocation(may_sit_out=False)
+    plugin = NodeResourcesBalancedAllocation(may_skip=False)
     found = plugin.score(cluster.class_of(pod("w")), View(cluster))
     assert found is not None
     assert found.tolist() == [0, 0]

@@ -104,7 +104,7 @@ def test_node_resources_balanced_allocation_is_made_from_its_arguments() -> None
     args = NodeResourcesBalancedAllocationArgs(resources=(ResourceSpec(name="memory", weight=1),))
     assert made(name, args) == NodeResourcesBalancedAllocation((ResourceSpec("memory", 1),))
     no_pre_score = PluginSet(disabled=(PluginRef(name=name),))
-    assert made(name, pre_score=no_pre_score) == NodeResourcesBalancedAllocation(CPU_AND_MEMORY, may_sit_out=False)
+    assert made(name, pre_score=no_pre_score) == NodeResourcesBalancedAllocation(CPU_AND_MEMORY, may_skip=False)
 
 
 def test_node_affinity_is_made_from_its_arguments() -> None:
@@ -112,7 +112,7 @@ def test_node_affinity_is_made_from_its_arguments() -> None:
     rules = Rules()
     assert made("NodeAffinity", NodeAffinityArgs(added_affinity=rules)) == NodeAffinity(rules)
     no_pre_score = PluginSet(disabled=(PluginRef(name="NodeAffinity"),))
-    assert made("NodeAffinity", pre_score=no_pre_score) == NodeAffinity(may_sit_out=False)
+    assert made("NodeAffinity", pre_score=no_pre_score) == NodeAffinity(may_skip=False)
 
 
 def test_inter_pod_affinity_is_made_from_its_arguments() -> None:

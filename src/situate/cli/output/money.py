@@ -7,7 +7,7 @@ from typing import Any
 
 from situate.core.engine.framework import Framework
 from situate.core.plugins.cost import Cost
-from situate.core.plugins.support.prices import Bill, PriceList, money
+from situate.core.plugins.support.prices import NodeCost, PriceList, format_price
 
 
 def price_list(profiles: Mapping[str, Framework]) -> PriceList | None:
@@ -16,13 +16,13 @@ def price_list(profiles: Mapping[str, Framework]) -> PriceList | None:
     return next((scorer.prices for scorer in scorers if isinstance(scorer, Cost)), None)
 
 
-def before_and_after(before: Bill, after: Bill) -> str:
+def before_and_after(before: NodeCost, after: NodeCost) -> str:
     """One line: what it costs now, and by how much that is more or less than it was."""
     difference = after.millionths - before.millionths
-    moved = "unchanged" if not difference else f"{money(abs(difference))} {'more' if difference > 0 else 'less'}"
+    moved = "unchanged" if not difference else f"{format_price(abs(difference))} {'more' if difference > 0 else 'less'}"
     return f"{after}; before, {before.amount} for {before.nodes}: {moved}"
 
 
-def as_values(bill: Bill) -> dict[str, Any]:
+def as_values(bill: NodeCost) -> dict[str, Any]:
     """For programs. Money is text, so that nobody's floats round it."""
     return {"currency": bill.currency, "anHour": bill.amount, "nodes": bill.nodes, "unpriced": bill.unpriced}

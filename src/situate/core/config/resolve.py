@@ -247,7 +247,7 @@ def complete(config: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:
     Raises ConfigError if an extender manages resources and a profile has no NodeResourcesFitArgs.
     """
     config = replace(config, extenders=tuple(_with_timeout(extender) for extender in config.extenders))
-    profiles = _told_of(_ignored_resources(config.extenders), config.profiles)
+    profiles = _with_ignored_resources(_ignored_resources(config.extenders), config.profiles)
     return replace(config, profiles=tuple(_in_use(profile) for profile in profiles))
 
 
@@ -260,17 +260,21 @@ def _ignored_resources(extenders: Iterable[Extender]) -> tuple[str, ...]:
     return tuple(resource.name for resource in resources if resource.ignored_by_scheduler)
 
 
-def _told_of(ignored: tuple[str, ...], profiles: Sequence[KubeSchedulerProfile]) -> Sequence[KubeSchedulerProfile]:
+def _with_ignored_resources(
+    ignored: tuple[str, ...], profiles: Sequence[KubeSchedulerProfile]
+) -> Sequence[KubeSchedulerProfile]:
     """NodeResourcesFit ignores the resources that extenders manage; their list replaces the file's."""
     if not ignored:
         return profiles
-    told = []
+    changed = []
     for i, profile in enumerate(profiles):
         if not any(isinstance(entry.args, NodeResourcesFitArgs) for entry in profile.plugin_config):
             text = "couldn't build extenders: can't find NodeResourcesFitArgs in plugin config"
             raise ConfigError([f"{child(index('profiles', i), 'pluginConfig')}: {text}"])
-        told.append(replace(profile, plugin_config=tuple(_ignoring(entry, ignored) for entry in profile.plugin_config)))
-    return told
+        changed.append(
+            replace(profile, plugin_config=tuple(_ignoring(entry, ignored) for entry in profile.plugin_config))
+        )
+    return changed
 
 
 def _ignoring(entry: PluginConfig, ignored: tuple[str, ...]) -> PluginConfig:

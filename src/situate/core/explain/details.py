@@ -19,18 +19,18 @@ from situate.core.state.view import View
 
 
 def details_of(
-    profile: Profile, pod: PodClass, view: View, said: PluginVerdict, rows: Mask
+    profile: Profile, pod: PodClass, view: View, verdict: PluginVerdict, rows: Mask
 ) -> tuple[VerdictDetail, ...]:
     """The details of a verdict on some of its rows."""
-    where = np.flatnonzero(said.rows & rows)
+    where = np.flatnonzero(verdict.rows & rows)
     if not len(where):
         return ()
     found: list[VerdictDetail] = []
-    match said.plugin:
+    match verdict.plugin:
         case "NodeResourcesFit":
             for plugin in profile.filters:
                 if isinstance(plugin, NodeResourcesFit):
-                    found = room_details(plugin, pod, view, where, said.text)
+                    found = room_details(plugin, pod, view, where, verdict.text)
         case "TaintToleration":
             found = taint_details(pod, view, where)
         case "NodeAffinity":
@@ -38,7 +38,7 @@ def details_of(
         case "PodTopologySpread":
             found = spread_details(pod, view, where)
         case "InterPodAffinity":
-            found = affinity_details(pod, view, where, said.text)
+            found = affinity_details(pod, view, where, verdict.text)
         case "NodePorts":
             found = port_details(pod, view, where)
         case "Latency":

@@ -165,11 +165,11 @@ def _lowered(container: Container, resource: str, less: int) -> Container:
     """Writes an explicit 0: with a limit and no request, the request would default to the limit."""
     if less <= 0:
         return container
-    told = quantity(resource, _asked(container, resource) - less)
-    requests: Mapping[str, RawQuantity] = {**container.resources.requests, resource: told}
+    lowered = quantity(resource, _asked(container, resource) - less)
+    requests: Mapping[str, RawQuantity] = {**container.resources.requests, resource: lowered}
     limits = container.resources.limits
     if resource not in OVERCOMMITTED and resource in limits:
-        limits = {**limits, resource: told}
+        limits = {**limits, resource: lowered}
     return replace(container, resources=ResourceRequirements(requests=requests, limits=limits))
 
 

@@ -113,7 +113,7 @@ class Explanation:
 
 
 def explain(
-    cluster: Cluster, deciding: Framework, pod: Pod, *, node: str = "", suggestions: bool = True
+    cluster: Cluster, framework: Framework, pod: Pod, *, node: str = "", suggestions: bool = True
 ) -> Explanation:
     """Explain a pod of this cluster. `node`: a node to report in full. Without `suggestions`, nothing is tried."""
     key = key_of(pod.metadata)
@@ -121,40 +121,42 @@ def explain(
     if bound:
         cluster.remove_pod(key)  # or it would conflict with itself
     try:
-        return _account(cluster, deciding, pod, bound, node, suggestions)
+        return _account(cluster, framework, pod, bound, node, suggestions)
     finally:
         if bound:
             cluster.add_pod(pod)
 
 
-def _account(cluster: Cluster, deciding: Framework, pod: Pod, bound: str, node: str, suggestions: bool) -> Explanation:
+def _account(cluster: Cluster, framework: Framework, pod: Pod, bound: str, node: str, suggestions: bool) -> Explanation:
     asked = without_gates(pod)
     kind = cluster.class_of(asked)
     view = View(cluster)
-    decision = decide(deciding, kind, view, nominated_node=pod.status.nominated_node_name)
-    said = verdicts(deciding.profile, kind, view)
-    state = _standing(pod, bound, decision)
+    decision = decide(framework, kind, view, nominated_node=pod.status.nominated_node_name)
+    collected = verdicts(framework.profile, kind, view)
+    state = _state(pod, bound, decision)
     best = _best(decision, view)
     searched = suggestions and state in (SchedulingState.UNSCHEDULABLE, SchedulingState.GATED) and view.node_count > 0
     return Explanation(
         pod=pod,
         state=state,
-        profile=deciding.profile.scheduler_name,
+        profile=framework.profile.scheduler_name,
         message=_message(pod, state, bound, decision, view, best),
         node_count=view.node_count,
         feasible=int(np.count_nonzero(decision.filtered.feasible)),
         node=bound or ("" if decision.chosen is None else view.names[decision.chosen]),
         rank=_rank(decision, view, bound),
-        verdicts=tuple(_verdicts(deciding, kind, view, said)),
+        verdicts=tuple(_verdicts(framework, kind, view, collected)),
         scores=best,
         preemption=_preempts(decision, view),
-        wakes=_wakes(deciding, decision) if state is SchedulingState.UNSCHEDULABLE else (),
-        suggestions=_ways(SearchContext(deciding.profile, view, asked, kind, said), pod, decision) if searched else (),
-        one=_one(deciding, kind, view, said, decision, node) if node else None,
+        wakes=_wakes(framework, decision) if state is SchedulingState.UNSCHEDULABLE else (),
+        suggestions=_suggestions(SearchContext(framework.profile, view, asked, kind, collected), pod, decision)
+        if searched
+        else (),
+        one=_explain_node(framework, kind, view, collected, decision, node) if node else None,
     )
 
 
-def _standing(pod: Pod, bound: str, decision: Decision) -> SchedulingState:
+def _state(pod: Pod, bound: str, decision: Decision) -> SchedulingState:
     if pod.status.phase in FINISHED_PHASES:
         return SchedulingState.FINISHED
     if bound or pod.spec.node_name:
@@ -230,48 +232,50 @@ def _scores(scored: Scored, view: View, row: int) -> NodeScores:
 # -- every verdict ---------------------------------------------------------------------------------------------------
 
 
-def _verdicts(deciding: Framework, kind: PodClass, view: View, found: Verdicts) -> list[Verdict]:
-    told = []
+def _verdicts(framework: Framework, kind: PodClass, view: View, found: Verdicts) -> list[Verdict]:
+    reported = []
     left = view.present.copy()
     for plugin, refused in found.refused_by.items():
-        for said in found.said:
-            if said.plugin == plugin:
-                first = int(np.count_nonzero(said.rows & left))
-                told.append(_verdict(deciding, kind, view, said, said.rows, first))
+        for verdict in found.verdicts:
+            if verdict.plugin == plugin:
+                first = int(np.count_nonzero(verdict.rows & left))
+                reported.append(_verdict(framework, kind, view, verdict, verdict.rows, first))
         left &= ~refused
-    return told
+    return reported
 
 
-def _verdict(deciding: Framework, kind: PodClass, view: View, said: PluginVerdict, where: Mask, first: int) -> Verdict:
+def _verdict(
+    framework: Framework, kind: PodClass, view: View, verdict: PluginVerdict, where: Mask, first: int
+) -> Verdict:
     """The verdict on some of its rows. One that rejects the whole pod has details only for a single node."""
     rows = np.flatnonzero(where)
-    detailed = not said.of_pod or said.plugin == "NodeAffinity" or where is not said.rows
+    detailed = not verdict.of_pod or verdict.plugin == "NodeAffinity" or where is not verdict.rows
     return Verdict(
-        plugin=said.plugin,
-        text=said.text,
+        plugin=verdict.plugin,
+        text=verdict.text,
         count=len(rows),
         first=first,
-        eviction_helps=int(np.count_nonzero(said.helps & where)),
+        eviction_helps=int(np.count_nonzero(verdict.helps & where)),
         nodes=tuple(view.names[row] for row in rows[:NAMED].tolist()),
-        details=details_of(deciding.profile, kind, view, said, where) if detailed else (),
-        of_pod=said.of_pod,
+        details=details_of(framework.profile, kind, view, verdict, where) if detailed else (),
+        of_pod=verdict.of_pod,
     )
 
 
-def _one(
-    deciding: Framework, kind: PodClass, view: View, found: Verdicts, decision: Decision, node: str
+def _explain_node(
+    framework: Framework, kind: PodClass, view: View, found: Verdicts, decision: Decision, node: str
 ) -> NodeExplanation | None:
     row = view.find(node)
     if row < 0:
         return None
     only = np.zeros(view.size, np.bool_)
     only[row] = True
-    told = [_verdict(deciding, kind, view, said, only, 0) for said in found.at(row)]
-    refusing = {one.plugin: None for one in told}
-    silent = tuple(plugin.name for plugin in deciding.profile.filters if plugin.name not in refusing)
+    reported = [_verdict(framework, kind, view, verdict, only, 0) for verdict in found.at(row)]
+    refusing = {one.plugin: None for one in reported}
+    silent = tuple(plugin.name for plugin in framework.profile.filters if plugin.name not in refusing)
     fits = decision.scored is not None and bool(decision.filtered.feasible[row])
     scores = _scores(decision.scored, view, row) if decision.scored is not None and fits else None
-    return NodeExplanation(node, tuple(told), silent, scores)
+    return NodeExplanation(node, tuple(reported), silent, scores)
 
 
 # -- what would change it --------------------------------------------------------------------------------------------
@@ -284,17 +288,17 @@ def _preempts(decision: Decision, view: View) -> Preemption | None:
     return Preemption(view.names[remedy.node_row], tuple(sorted(victim.key for victim in remedy.victims)))
 
 
-def _wakes(deciding: Framework, decision: Decision) -> tuple[tuple[str, tuple[str, ...]], ...]:
+def _wakes(framework: Framework, decision: Decision) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """The events that the refusing filters wait for, as in the queue."""
     waiting: dict[Wake, list[str]] = {}
-    for plugin in deciding.profile.filters:
+    for plugin in framework.profile.filters:
         if plugin.name in decision.diagnosis.plugins:
             for wake in sorted(plugin.wakes_on, key=lambda one: one.value):
                 waiting.setdefault(wake, []).append(plugin.name)
     return tuple((wake.value, tuple(names)) for wake, names in waiting.items())
 
 
-def _ways(context: SearchContext, pod: Pod, decision: Decision) -> tuple[Suggestion, ...]:
+def _suggestions(context: SearchContext, pod: Pod, decision: Decision) -> tuple[Suggestion, ...]:
     if not pod.spec.scheduling_gates:
         return search_suggestions(context)
     action = ungate_action(pod)
@@ -304,5 +308,5 @@ def _ways(context: SearchContext, pod: Pod, decision: Decision) -> tuple[Suggest
         return (
             Suggestion((action,), context.pod, {}, (), tuple(names[row] for row in rows[:NAMED].tolist()), len(rows)),
         )
-    begun = SearchContext(context.profile, context.view, context.pod, context.kind, context.verdicts, (action,))
-    return search_suggestions(begun)
+    required = SearchContext(context.profile, context.view, context.pod, context.kind, context.verdicts, (action,))
+    return search_suggestions(required)

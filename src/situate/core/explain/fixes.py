@@ -25,7 +25,7 @@ from situate.core.model.resources import MEMORY
 from situate.core.place.profile import Profile
 from situate.core.plugins.latency import UNKNOWN
 from situate.core.plugins.node_resources_fit import NodeResourcesFit
-from situate.core.plugins.support.affinity_hints import spoken_of
+from situate.core.plugins.support.affinity_hints import for_pending_pod
 from situate.core.state.classes import PODS, AffinityTerm, PodClass, TermKind
 from situate.core.state.columns import Mask
 from situate.core.state.holders import port_holders
@@ -144,10 +144,10 @@ def label_node(target: TargetNode, draft: SuggestionDraft) -> SuggestionDraft | 
         wanted |= next(one for one in options if len(one) == fewest)
     if not wanted:
         return None
-    told = ",".join(f"{key}={value}" for key, value in wanted.items())
+    labels = ",".join(f"{key}={value}" for key, value in wanted.items())
     action = Action(
         ActionKind.LABEL_NODE,
-        f"label node {target.name} {told}",
+        f"label node {target.name} {labels}",
         f"Node {target.name}",
         "metadata.labels",
         dict(wanted),
@@ -318,7 +318,7 @@ def drop_terms(target: TargetNode, draft: SuggestionDraft) -> SuggestionDraft | 
 def _alone(target: TargetNode, term: AffinityTerm) -> bool:
     """Whether the node's domain has no pod that the term matches."""
     domain = int(target.view.label(term.topology_key)[0][target.row])
-    counts = count_pods(target.view, Matcher((spoken_of(term.pods),)), term.topology_key, counts_leaving=True)
+    counts = count_pods(target.view, Matcher((for_pending_pod(term.pods),)), term.topology_key, counts_leaving=True)
     return domain < 0 or int(counts[domain]) <= 0
 
 
@@ -339,8 +339,8 @@ def raise_limit(target: TargetNode, draft: SuggestionDraft) -> SuggestionDraft |
     found = limited(target.profile, target.kind(draft), target.view)
     if found is None or (micros := int(found[1][target.row])) == UNKNOWN:
         return None
-    wish, value = found[0], ms(micros)
-    text = f"allow {value} ms to {wish.place} instead of {ms(wish.limit or 0)}"
+    request, value = found[0], ms(micros)
+    text = f"allow {value} ms to {request.place} instead of {ms(request.limit or 0)}"
     field = f"metadata.annotations[{LATENCY_LIMIT_MS}]"
     action = Action(ActionKind.RAISE_LIMIT, text, _subject(draft), field, value)
     return _with_pod(draft, edits.annotated(draft.pod, LATENCY_LIMIT_MS, value), action)

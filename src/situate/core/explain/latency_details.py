@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from situate.core.explain.detail import NAMED, VerdictDetail, detail
 from situate.core.place.profile import Profile
-from situate.core.plugins.latency import MICROS, UNKNOWN, Latency, Wish, wish_of
+from situate.core.plugins.latency import MICROS, UNKNOWN, Latency, LatencyRequest, latency_request
 from situate.core.state.classes import PodClass
 from situate.core.state.columns import IdColumn, IntColumn
 from situate.core.state.view import View
 
 
-def limited(profile: Profile, pod: PodClass, view: View) -> tuple[Wish, IntColumn] | None:
+def limited(profile: Profile, pod: PodClass, view: View) -> tuple[LatencyRequest, IntColumn] | None:
     """The annotations of a pod with a limit, and the latency of every node in microseconds; None without a limit."""
-    wish = wish_of(pod)
-    if not isinstance(wish, Wish) or wish.limit is None:
+    request = latency_request(pod)
+    if not isinstance(request, LatencyRequest) or request.limit is None:
         return None
     for plugin in profile.filters:
-        if isinstance(plugin, Latency) and wish.place in plugin.known(view):
-            return wish, plugin.micros(wish.place, view)
+        if isinstance(plugin, Latency) and request.place in plugin.known(view):
+            return request, plugin.micros(request.place, view)
     return None
 
 
@@ -25,14 +25,18 @@ def latency_details(profile: Profile, pod: PodClass, view: View, rows: IdColumn)
     found = limited(profile, pod, view)
     if found is None:
         return []
-    wish, micros = found
+    request, micros = found
     near = sorted(rows[micros[rows] != UNKNOWN].tolist(), key=lambda row: (int(micros[row]), row))
     if not near:
-        return [detail(view, rows, f"no latency from there to {wish.place} is known")]
+        return [detail(view, rows, f"no latency from there to {request.place} is known")]
     names = view.names
     closest = "; ".join(f"{names[row]} is {ms(int(micros[row]))} ms away" for row in near[:NAMED])
-    text = f"may be {ms(wish.limit or 0)} ms from {wish.place}; closest: {closest}"
-    return [detail(view, rows, text, place=wish.place, limitMs=ms(wish.limit or 0), closestMs=ms(int(micros[near[0]])))]
+    text = f"may be {ms(request.limit or 0)} ms from {request.place}; closest: {closest}"
+    return [
+        detail(
+            view, rows, text, place=request.place, limitMs=ms(request.limit or 0), closestMs=ms(int(micros[near[0]]))
+        )
+    ]
 
 
 def ms(micros: int) -> str:

@@ -67,8 +67,8 @@ def _size(node: Node) -> tuple[int, int, str]:
 
 
 def add_action(node: Node, like: str) -> Action:
-    told = allocatable(node)
-    amounts = {"cpu": told.milli_cpu, "memory": told.memory, "pods": told.pods, **told.scalar}
+    offered = allocatable(node)
+    amounts = {"cpu": offered.milli_cpu, "memory": offered.memory, "pods": offered.pods, **offered.scalar}
     room = ", ".join(f"{roughly(name, amount)} {name}" for name, amount in amounts.items() if amount)
     labels = {key: value for key, value in node.metadata.labels.items() if value != node.metadata.name}
     value = {"allocatable": dict(node.status.allocatable), "labels": labels}

@@ -39,7 +39,7 @@ def spread_details(pod: PodClass, view: View, rows: IdColumn) -> list[VerdictDet
     """By constraint and domain: the number of matching pods, and the limit."""
     found = []
     own = [one for one in pod.spec.topology_spread_constraints if one.when_unsatisfiable == "DoNotSchedule"]
-    for said, constraint in zip(own, hard_constraints_of(pod, view), strict=False):
+    for own_constraint, constraint in zip(own, hard_constraints_of(pod, view), strict=False):
         key = constraint.counted.topology_key
         ids, values = view.label(key)
         counts, most = limit_of(constraint, view)
@@ -52,10 +52,15 @@ def spread_details(pod: PodClass, view: View, rows: IdColumn) -> list[VerdictDet
         for at in widest(here[counts.take(here) > most]):
             text = (
                 f"{key}={values.names[at]} holds {counted(int(counts[at]), 'pod')} with {whom}, "
-                f"the emptiest domain {least}: one more would exceed maxSkew {said.max_skew}"
+                f"the emptiest domain {least}: one more would exceed maxSkew {own_constraint.max_skew}"
             )
-            told = {"topologyKey": key, "domain": values.names[at], "pods": int(counts[at]), "maxSkew": said.max_skew}
-            found.append(detail(view, rows[here == at], text, **told, domains=domains))
+            values_shown = {
+                "topologyKey": key,
+                "domain": values.names[at],
+                "pods": int(counts[at]),
+                "maxSkew": own_constraint.max_skew,
+            }
+            found.append(detail(view, rows[here == at], text, **values_shown, domains=domains))
     return most_first(found)
 
 
@@ -78,26 +83,28 @@ def affinity_details(pod: PodClass, view: View, rows: IdColumn, text: str) -> li
     return most_first(found)
 
 
-Speaks = Callable[[View, PodClass], bool]
+PodPredicate = Callable[[View, PodClass], bool]
 
 
-def _matching(matcher: Matcher) -> Speaks:
+def _matching(matcher: Matcher) -> PodPredicate:
     return lambda view, kind: matcher.matches(kind.namespace, kind.labels, view.namespace_labels)
 
 
-def _one_of(classes: Mapping[PodClass, int]) -> Speaks:
+def _one_of(classes: Mapping[PodClass, int]) -> PodPredicate:
     return lambda _, kind: kind in classes
 
 
-def _crowded(view: View, rows: IdColumn, key: str, counts: IntColumn, what: str, speaks: Speaks) -> list[VerdictDetail]:
+def _crowded(
+    view: View, rows: IdColumn, key: str, counts: IntColumn, what: str, matches: PodPredicate
+) -> list[VerdictDetail]:
     ids, values = view.label(key)
     here = ids[rows]
     found = []
     for at in widest(here[counts.take(here) > 0]):
-        names = _named(view, np.flatnonzero(ids == at), speaks)
+        names = _named(view, np.flatnonzero(ids == at), matches)
         text = f"{key}={values.names[at]}: {what}: {_some(names, int(counts[at]))}"
-        told = {"topologyKey": key, "domain": values.names[at], "pods": int(counts[at]), "named": names}
-        found.append(detail(view, rows[here == at], text, **told))
+        values_shown = {"topologyKey": key, "domain": values.names[at], "pods": int(counts[at]), "named": names}
+        found.append(detail(view, rows[here == at], text, **values_shown))
     return found
 
 
@@ -121,13 +128,13 @@ def _lonely(view: View, rows: IdColumn, key: str, near: Matcher | None) -> list[
     return [detail(view, alone, text, topologyKey=key, domains=where)]
 
 
-def _named(view: View, rows: IdColumn, speaks: Speaks) -> list[str]:
+def _named(view: View, rows: IdColumn, matches: PodPredicate) -> list[str]:
     """Some of the pods on these rows that a term matches."""
     pods, names, looked = view.cluster.pods, [], 0
     for row in rows.tolist():
         for pod in view.pod_rows_on(row):
             looked += 1
-            if speaks(view, pods.kind(pod)):
+            if matches(view, pods.kind(pod)):
                 names.append(pods.keys[pod])
             if len(names) >= NAMED or looked >= LOOKED_AT:
                 return names

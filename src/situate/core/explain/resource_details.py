@@ -86,7 +86,7 @@ def _detail(shortages: list[Shortage], count: int, total: int) -> VerdictDetail:
     name, what = first.resource, "pods" if first.resource == "pods" else first.resource
     asks = "" if name == "pods" else f"asks for {roughly(name, first.asked)} {what}; "
     sums = f"{roughly(name, total)} free in all; " if count > 1 and name != "pods" else ""
-    lines = "; ".join(_one(one) for one in shortages)
+    lines = "; ".join(_shortage_text(one) for one in shortages)
     return VerdictDetail(
         text=f"{asks}{sums}{'closest: ' if count > 1 else ''}{lines}",
         nodes=tuple(one.node for one in shortages),
@@ -100,7 +100,7 @@ def _detail(shortages: list[Shortage], count: int, total: int) -> VerdictDetail:
     )
 
 
-def _one(one: Shortage) -> str:
+def _shortage_text(one: Shortage) -> str:
     name = one.resource
     text = f"{one.node} has {roughly(name, one.free)} of {roughly(name, one.allocatable)} free"
     if name == "pods":

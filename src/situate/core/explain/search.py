@@ -51,14 +51,14 @@ class SearchContext:
     pod: Pod
     kind: PodClass
     verdicts: Verdicts
-    begun: tuple[Action, ...] = ()
+    required: tuple[Action, ...] = ()
     """Actions that are needed in any case."""
 
     def draft(self, row: int) -> SuggestionDraft:
         node = self.view.node(row)
         if node is None:
             raise LookupError(f"there is no node at row {row}")
-        return SuggestionDraft(self.pod, node, self.begun)
+        return SuggestionDraft(self.pod, node, self.required)
 
 
 def search_suggestions(context: SearchContext) -> tuple[Suggestion, ...]:
@@ -186,9 +186,9 @@ def _lacks(context: SearchContext, rows: IdColumn) -> tuple[np.ndarray, np.ndarr
         columns.append((over > 0).astype(np.int64)[None])
         cost += over
     if (distance := limited(context.profile, kind, view)) is not None:
-        wish, micros = distance
+        request, micros = distance
         columns.append((micros[rows] == UNKNOWN).astype(np.int64)[None])
-        cost += np.maximum(micros[rows] - (wish.limit or 0), 0) / max(wish.limit or 0, 1)
+        cost += np.maximum(micros[rows] - (request.limit or 0), 0) / max(request.limit or 0, 1)
     return np.ascontiguousarray(np.concatenate(columns).T), cost
 
 
@@ -197,7 +197,7 @@ def _lacks(context: SearchContext, rows: IdColumn) -> tuple[np.ndarray, np.ndarr
 
 def _by_evicting(context: SearchContext, whatif: WhatIf) -> Iterator[Suggestion]:
     view = context.view
-    masks = [one.rows & ~one.helps for one in context.verdicts.said]
+    masks = [one.rows & ~one.helps for one in context.verdicts.verdicts]
     hopeless = np.logical_or.reduce(masks) if masks else np.zeros(view.size, np.bool_)
     rows = np.flatnonzero(view.present & ~hopeless & (context.verdicts.blockers > 0)) if masks else np.zeros(0, int)
     if not len(rows):
@@ -206,7 +206,7 @@ def _by_evicting(context: SearchContext, whatif: WhatIf) -> Iterator[Suggestion]
     found = 0
     for victim in _victims(context, rows[np.argsort(cost, kind="stable")][:VICTIM_NODES]):
         action = evict_action(victim.key, view.names[victim.node_row])
-        checked = whatif.checked(Suggestion((*context.begun, action), context.pod, {}, (victim.key,)))
+        checked = whatif.checked(Suggestion((*context.required, action), context.pod, {}, (victim.key,)))
         if checked is not None:
             found += 1
             yield checked
@@ -253,7 +253,7 @@ def _by_a_node(context: SearchContext, whatif: WhatIf) -> Iterator[Suggestion]:
     nodes = [node for node in context.view.cluster.nodes.objects if node is not None]
     for node, like in shapes(nodes):
         action = add_action(node, like)
-        checked = whatif.checked(Suggestion((*context.begun, action), context.pod, {node.metadata.name: node}))
+        checked = whatif.checked(Suggestion((*context.required, action), context.pod, {node.metadata.name: node}))
         if checked is not None:
             yield checked
             return

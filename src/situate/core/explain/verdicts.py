@@ -31,7 +31,7 @@ class PluginVerdict:
 class Verdicts:
     """The verdicts of all filters, in their order."""
 
-    said: tuple[PluginVerdict, ...]
+    verdicts: tuple[PluginVerdict, ...]
     refused_by: dict[str, Mask]
     """Plugin -> the rows it refuses; only plugins that refuse some."""
 
@@ -42,22 +42,22 @@ class Verdicts:
         return np.sum(masks, axis=0, dtype=np.intp) if masks else np.zeros(0, np.intp)
 
     def at(self, row: int) -> list[PluginVerdict]:
-        return [one for one in self.said if one.rows[row]]
+        return [one for one in self.verdicts if one.rows[row]]
 
 
 def verdicts(profile: Profile, pod: PodClass, view: View) -> Verdicts:
     """Run every filter on every node and collect all verdicts."""
-    said: list[PluginVerdict] = []
+    found_verdicts: list[PluginVerdict] = []
     refused_by: dict[str, Mask] = {}
     for plugin in profile.filters:
-        found = _said(plugin, pod, view)
+        found = _verdicts_of(plugin, pod, view)
         if found:
-            said.extend(found)
+            found_verdicts.extend(found)
             refused_by[plugin.name] = np.logical_or.reduce([one.rows for one in found])
-    return Verdicts(tuple(said), refused_by)
+    return Verdicts(tuple(found_verdicts), refused_by)
 
 
-def _said(plugin: Filter, pod: PodClass, view: View) -> list[PluginVerdict]:
+def _verdicts_of(plugin: Filter, pod: PodClass, view: View) -> list[PluginVerdict]:
     match plugin.check(pod, view):
         case Refusal(text=text, eviction_helps=helps):
             return [PluginVerdict(plugin.name, text, view.present, view.present & helps, of_pod=True)]
@@ -77,8 +77,8 @@ def _by_text(plugin: Filter, pod: PodClass, view: View, codes: Codes) -> list[Pl
     outside = refused & (codes == RULED_OUT)
     refused = refused & ~outside
     if isinstance(plugin, Detailed):
-        told = [(text, mask & refused) for text, mask in plugin.details(pod, view)]
+        by_text = [(text, mask & refused) for text, mask in plugin.details(pod, view)]
     else:
-        told = [(reason.text, refused & (codes == at)) for at, reason in enumerate(plugin.reasons, 1)]
-    told.append((ruled_out([plugin.name]), outside))
-    return [PluginVerdict(plugin.name, text, rows, rows & helps) for text, rows in told if rows.any()]
+        by_text = [(reason.text, refused & (codes == at)) for at, reason in enumerate(plugin.reasons, 1)]
+    by_text.append((ruled_out([plugin.name]), outside))
+    return [PluginVerdict(plugin.name, text, rows, rows & helps) for text, rows in by_text if rows.any()]

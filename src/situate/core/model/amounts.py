@@ -8,7 +8,7 @@ Amounts = dict[str, int]
 Asked = tuple[Amounts, bool]
 
 
-def together(containers: Iterable[Asked], inits: Iterable[Asked]) -> Amounts:
+def combined(containers: Iterable[Asked], inits: Iterable[Asked]) -> Amounts:
     """The peak requests of a pod's containers.
 
     Containers and sidecars run together, so those add up; init containers run one after the other, each beside the

@@ -10,7 +10,7 @@ from typing import TypeVar, cast
 
 from msgspec.structs import replace
 
-from situate.core.model.amounts import Amounts, Asked, together
+from situate.core.model.amounts import Amounts, Asked, combined
 from situate.core.model.base import EMPTY, INT64_MAX, Labels, Model
 from situate.core.model.group import CoschedulingPodGroup, PodGroup
 from situate.core.model.labels import LabelSelector, LabelSelectorRequirement
@@ -169,7 +169,7 @@ def _of_containers(spec: PodSpec, field: str) -> Amounts:
         listed: ResourceList = getattr(one.resources, field)
         return {name: parse_quantity(amount) for name, amount in listed.items()}, one.restart_policy == "Always"
 
-    return together([asked(one) for one in spec.containers], [asked(one) for one in spec.init_containers])
+    return combined([asked(one) for one in spec.containers], [asked(one) for one in spec.init_containers])
 
 
 def _written(nanos: int) -> str:

@@ -119,9 +119,9 @@ def _memory_each(node: Node, scalar: Mapping[str, int], count: int) -> int:
         return min(scalar[GPU_MEMORY] // count, MOST_MEMORY)
     metadata = node.metadata
     try:
-        said = metadata.annotations.get(GPU_MEMORY) or metadata.labels.get(GPU_MEMORY)
-        if said:
-            return max(0, min(value(said), MOST_MEMORY))
+        declared = metadata.annotations.get(GPU_MEMORY) or metadata.labels.get(GPU_MEMORY)
+        if declared:
+            return max(0, min(value(declared), MOST_MEMORY))
         return max(0, min(value(metadata.labels.get(DISCOVERED_MEMORY, 0)) * _MIB, MOST_MEMORY))
     except QuantityError:
         return 0

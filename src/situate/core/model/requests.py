@@ -17,7 +17,7 @@ from functools import lru_cache
 
 import msgspec
 
-from situate.core.model.amounts import Amounts, Asked, add, raise_to, together
+from situate.core.model.amounts import Amounts, Asked, add, combined, raise_to
 from situate.core.model.base import EMPTY
 from situate.core.model.node import Node
 from situate.core.model.pod import Container, ContainerStatus, Pod, ResourceList
@@ -149,7 +149,7 @@ def _resized(pod: Pod, wanted: Amounts, running: ResourceList, granted: Resource
 
 
 def _total(containers: Iterable[Asked], inits: Iterable[Asked], own: Amounts, overhead: Amounts) -> Amounts:
-    total = together(containers, inits)
+    total = combined(containers, inits)
     total.update(own)
     add(total, overhead)
     return total

@@ -41,12 +41,12 @@ class DrainResult:
     """Pods that cannot leave: the drain would not finish."""
 
     @property
-    def homeless(self) -> list[Rescheduled]:
+    def unschedulable(self) -> list[Rescheduled]:
         return [one for wave in self.waves for one in wave if not one.node]
 
     @property
     def complete(self) -> bool:
-        return not self.refused and not self.homeless
+        return not self.refused and not self.unschedulable
 
 
 def drain(sandbox: Sandbox, names: Sequence[str], rules: DrainRules) -> DrainResult:
@@ -59,11 +59,11 @@ def drain(sandbox: Sandbox, names: Sequence[str], rules: DrainRules) -> DrainRes
     for name in names:
         for key in sandbox.pods_on(name):
             pod = sandbox.pods[key]
-            judged = rules.judge(pod)
-            if judged.outcome is EvictionOutcome.MOVES:
+            eviction = rules.judge(pod)
+            if eviction.outcome is EvictionOutcome.MOVES:
                 leaving.append(pod)
             else:
-                _pass_over(sandbox, drained, pod, judged, allowances)
+                _pass_over(sandbox, drained, pod, eviction, allowances)
     while leaving:
         wave, leaving = _wave(sandbox, leaving, allowances)
         if not wave:
@@ -75,18 +75,18 @@ def drain(sandbox: Sandbox, names: Sequence[str], rules: DrainRules) -> DrainRes
     return drained
 
 
-def _pass_over(sandbox: Sandbox, drained: DrainResult, pod: Pod, judged: PodEviction, allowances: Allowances) -> None:
-    told = SkippedPod(key_of(pod.metadata), pod.spec.node_name, judged.why)
-    if judged.outcome is EvictionOutcome.STAYS:
-        drained.stay.append(told)
-    elif judged.outcome is EvictionOutcome.REFUSED:
-        drained.refused.append(told)
+def _pass_over(sandbox: Sandbox, drained: DrainResult, pod: Pod, eviction: PodEviction, allowances: Allowances) -> None:
+    skipped = SkippedPod(key_of(pod.metadata), pod.spec.node_name, eviction.why)
+    if eviction.outcome is EvictionOutcome.STAYS:
+        drained.stay.append(skipped)
+    elif eviction.outcome is EvictionOutcome.REFUSED:
+        drained.refused.append(skipped)
     elif refusal := allowances.refusal(pod):
-        drained.refused.append(SkippedPod(told.key, told.node, refusal))
+        drained.refused.append(SkippedPod(skipped.key, skipped.node, refusal))
     else:
         allowances.use(pod)
-        sandbox.evict(told.key)
-        drained.ended.append(told)
+        sandbox.evict(skipped.key)
+        drained.ended.append(skipped)
 
 
 def _wave(sandbox: Sandbox, leaving: Sequence[Pod], allowances: Allowances) -> tuple[list[Rescheduled], list[Pod]]:
@@ -103,9 +103,9 @@ def _wave(sandbox: Sandbox, leaving: Sequence[Pod], allowances: Allowances) -> t
             continue
         allowances.use(pod)
         sandbox.evict(key)
-        told = Rescheduler(sandbox).reschedule([pod])
-        wave += told
-        running += [pod for one in told if one.key == key and one.node]
+        rescheduled = Rescheduler(sandbox).reschedule([pod])
+        wave += rescheduled
+        running += [pod for one in rescheduled if one.key == key and one.node]
     for pod in running:
         allowances.give_back(pod)
     return wave, later

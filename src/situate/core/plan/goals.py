@@ -68,22 +68,24 @@ class Goal(Protocol):
 class MovablePods:
     """Which pods may be moved, and why the others may not. Cached by pod."""
 
-    __slots__ = ("_allowances", "_rules", "_sandbox", "_told")
+    __slots__ = ("_allowances", "_evictions", "_rules", "_sandbox")
 
     def __init__(self, sandbox: Sandbox, rules: DrainRules) -> None:
         self._sandbox = sandbox
         self._rules = rules
         self._allowances = Allowances(sandbox.cluster.objects.budgets.values())
-        self._told: dict[str, tuple[EvictionOutcome, str]] = {}
+        self._evictions: dict[str, tuple[EvictionOutcome, str]] = {}
 
     def judge(self, key: str) -> tuple[EvictionOutcome, str]:
         """A pod's outcome and, if it may not be moved, why. Moves are sequential, so a budget must allow only one."""
-        found = self._told.get(key)
+        found = self._evictions.get(key)
         if found is None:
             pod = self._sandbox.pods[key]
             judged = self._rules.judge(pod)
             refusal = self._allowances.refusal(pod) if judged.outcome is EvictionOutcome.MOVES else ""
-            found = self._told[key] = (EvictionOutcome.REFUSED, refusal) if refusal else (judged.outcome, judged.why)
+            found = self._evictions[key] = (
+                (EvictionOutcome.REFUSED, refusal) if refusal else (judged.outcome, judged.why)
+            )
         return found
 
     def on(self, name: str) -> list[str]:
@@ -114,7 +116,7 @@ class ShapeGoal:
     pod: Pod
 
     def targets(self, sandbox: Sandbox, movable: MovablePods) -> list[DefragTarget]:
-        profile = sandbox.deciding(self.pod).profile
+        profile = sandbox.framework(self.pod).profile
         view, kind = View(sandbox.cluster), sandbox.cluster.class_of(self.pod)
         filtered = run_filters(profile, kind, view)
         helps = diagnose(profile, kind, view, filtered).eviction_helps
@@ -137,7 +139,7 @@ class ShapeGoal:
     def may_do(self, sandbox: Sandbox, target: DefragTarget, leaving: Sequence[Victim]) -> bool:
         cluster = sandbox.cluster
         gone = [cluster.pods.bound(cluster.pods.rows[one.key]) for one in leaving]
-        filters = sandbox.deciding(self.pod).profile.filters
+        filters = sandbox.framework(self.pod).profile.filters
         return fits_at(filters, cluster.class_of(self.pod), View(cluster).without(gone), target.row)
 
 

@@ -48,39 +48,39 @@ class LowerBound:
 
 
 def lower_bound(
-    wanted: Sequence[PodDemand],
+    demands: Sequence[PodDemand],
     rooms: Sequence[Sequence[int]],
     costs: Sequence[Fraction],
     free: Sequence[int] | None = None,
 ) -> LowerBound:
     """The lower bound for all pods. `rooms` and `costs` are by shape; `free` is the capacity that exists already."""
-    groups = _few_enough(wanted, len(rooms))
+    groups = _few_enough(demands, len(rooms))
     prices = _prices([one for one, _ in groups], rooms, costs, free)
     by_class = _values([one for one, _ in groups], rooms, costs, free, *prices)
     worth = sum((one.count * value for (one, _), value in zip(groups, by_class, strict=True)), Fraction(0))
     if free is not None:
         worth -= sum((amount * price for amount, price in zip(free, prices[2], strict=True)), Fraction(0))
     values = {at: float(value) for (_, members), value in zip(groups, by_class, strict=True) for at in members}
-    return LowerBound(max(worth, Fraction(0)), tuple(values[at] for at in range(len(wanted))))
+    return LowerBound(max(worth, Fraction(0)), tuple(values[at] for at in range(len(demands))))
 
 
 # -- fewer classes -----------------------------------------------------------------------------------------------------
 
 
-def _few_enough(wanted: Sequence[PodDemand], shapes: int) -> list[tuple[PodDemand, list[int]]]:
+def _few_enough(demands: Sequence[PodDemand], shapes: int) -> list[tuple[PodDemand, list[int]]]:
     """Groups of classes, each with the minimum requests of its members, and the members."""
-    groups = _alike(wanted, EXACT)
+    groups = _alike(demands, EXACT)
     for bits in (6, 5, 4, 3, 2, 1, 0):
         if len(groups) * shapes <= PAIRS:
             break
-        groups = _alike(wanted, bits)
-    return [(_together([wanted[at] for at in members]), members) for members in groups]
+        groups = _alike(demands, bits)
+    return [(_together([demands[at] for at in members]), members) for members in groups]
 
 
-def _alike(wanted: Sequence[PodDemand], bits: int) -> list[list[int]]:
+def _alike(demands: Sequence[PodDemand], bits: int) -> list[list[int]]:
     """The indexes of classes with the same shapes and about the same requests."""
     groups: dict[tuple[object, ...], list[int]] = {}
-    for at, one in enumerate(wanted):
+    for at, one in enumerate(demands):
         allowed = tuple(most > 0 for most in one.most)
         groups.setdefault((tuple(_rounded(amount, bits) for amount in one.asks), allowed), []).append(at)
     return list(groups.values())
@@ -105,24 +105,24 @@ Prices = tuple[list[list[Fraction]], dict[tuple[int, int], Fraction], list[Fract
 
 
 def _prices(
-    wanted: Sequence[PodDemand], rooms: Sequence[Sequence[int]], costs: Sequence[Fraction], free: Sequence[int] | None
+    demands: Sequence[PodDemand], rooms: Sequence[Sequence[int]], costs: Sequence[Fraction], free: Sequence[int] | None
 ) -> Prices:
-    shapes, kinds = len(rooms), len(wanted)
+    shapes, kinds = len(rooms), len(demands)
     width = len(rooms[0]) if rooms else 0
     scale = np.array([max([1, *(room[at] for room in rooms)]) for at in range(width)], float)
-    pairs = [(kind, shape) for kind in range(kinds) for shape in range(shapes) if wanted[kind].most[shape] > 0]
+    pairs = [(kind, shape) for kind in range(kinds) for shape in range(shapes) if demands[kind].most[shape] > 0]
     offset = kinds + shapes * width
     spare = offset + len(pairs)
     columns = spare + (width if free is not None else 0)
     rows = shapes + len(pairs) + (kinds if free is not None else 0)
     limits, most, gain = np.zeros((rows, columns)), np.zeros(rows), np.zeros(columns)
-    asks = np.array([one.asks for one in wanted], float).reshape(kinds, width) / scale
-    gain[:kinds] = [one.count for one in wanted]
+    asks = np.array([one.asks for one in demands], float).reshape(kinds, width) / scale
+    gain[:kinds] = [one.count for one in demands]
     most[:shapes] = [float(cost) for cost in costs]
     for shape, room in enumerate(rooms):
         limits[shape, kinds + shape * width : kinds + (shape + 1) * width] = np.array(room, float) / scale
     for at, (kind, shape) in enumerate(pairs):
-        limits[shape, offset + at] = wanted[kind].most[shape]
+        limits[shape, offset + at] = demands[kind].most[shape]
         row = limits[shapes + at]
         row[kind], row[offset + at] = 1.0, -1.0
         row[kinds + shape * width : kinds + (shape + 1) * width] = -asks[kind]
@@ -147,7 +147,7 @@ def _exact(
 
 
 def _values(
-    wanted: Sequence[PodDemand],
+    demands: Sequence[PodDemand],
     rooms: Sequence[Sequence[int]],
     costs: Sequence[Fraction],
     free: Sequence[int] | None,
@@ -160,11 +160,11 @@ def _values(
     for shape, (room, cost) in enumerate(zip(rooms, costs, strict=True)):
         held = sum((amount * price for amount, price in zip(room, by_shape[shape], strict=True)), Fraction(0))
         held += sum(
-            (wanted[kind].most[shape] * price for (kind, at), price in places.items() if at == shape), Fraction(0)
+            (demands[kind].most[shape] * price for (kind, at), price in places.items() if at == shape), Fraction(0)
         )
         lowered.append(min(Fraction(1), cost / held) if held else Fraction(1))
     found = []
-    for kind, one in enumerate(wanted):
+    for kind, one in enumerate(demands):
         worths = [
             lowered[shape] * (_weighed(one.asks, by_shape[shape]) + places[kind, shape])
             for shape in range(len(rooms))

@@ -47,7 +47,7 @@ def queue_key(pod: Pod) -> tuple[int, int]:
 class Rescheduler:
     """Reschedules pods in a sandbox, and the pods that they preempt."""
 
-    __slots__ = ("_alike", "_count", "_in_vain", "_sandbox", "_settled", "_waiting")
+    __slots__ = ("_alike", "_count", "_results", "_sandbox", "_unschedulable", "_waiting")
 
     def __init__(self, sandbox: Sandbox) -> None:
         self._sandbox = sandbox
@@ -55,8 +55,8 @@ class Rescheduler:
         self._count = 0
         self._alike: dict[PodClass, int] = {}
         """The order in which classes first appeared."""
-        self._settled: dict[str, Rescheduled] = {}
-        self._in_vain: dict[PodClass, str] = {}
+        self._results: dict[str, Rescheduled] = {}
+        self._unschedulable: dict[PodClass, str] = {}
         """Classes that fit nowhere, with the message. Later pods have no higher priority, so until a pod is evicted,
         preemption cannot help them either."""
 
@@ -66,10 +66,10 @@ class Rescheduler:
             self._enqueue(pod, pod.spec.node_name, "")
         while self._waiting:
             _, _, _, pod, before, by = heapq.heappop(self._waiting)
-            told = self._place(pod, before, by)
-            self._settled.pop(told.key, None)  # rescheduled once and preempted again
-            self._settled[told.key] = told
-        return list(self._settled.values())
+            placed = self._place(pod, before, by)
+            self._results.pop(placed.key, None)  # rescheduled once and preempted again
+            self._results[placed.key] = placed
+        return list(self._results.values())
 
     def _enqueue(self, pod: Pod, before: str, by: str) -> None:
         made = pod if not pod.spec.node_name else recreated(pod)  # a pending pod keeps its age
@@ -84,16 +84,16 @@ class Rescheduler:
             sandbox.bind(pod, row)
             return Rescheduled(key, before, sandbox.name(row), evicted_by=by)
         kind = sandbox.cluster.class_of(pod)
-        if kind in self._in_vain:
-            return Rescheduled(key, before, message=self._in_vain[kind], evicted_by=by)
+        if kind in self._unschedulable:
+            return Rescheduled(key, before, message=self._unschedulable[kind], evicted_by=by)
         decision = sandbox.decide(pod)
         remedy = decision.post_filter
         if remedy is None or remedy.node_row is None:
-            self._in_vain[kind] = decision.message
+            self._unschedulable[kind] = decision.message
             return Rescheduled(key, before, message=decision.message, evicted_by=by)
-        self._in_vain.clear()
+        self._unschedulable.clear()
         for victim in remedy.victims:
-            self._drive_out(victim.key, key)
+            self._preempt(victim.key, key)
         for leaving in sandbox.pods_on(sandbox.name(remedy.node_row)):
             if sandbox.pods[leaving].metadata.deletion_timestamp is not None:
                 sandbox.evict(leaving)  # preemption counted on its resources
@@ -101,12 +101,12 @@ class Rescheduler:
         evicts = tuple(victim.key for victim in remedy.victims)
         return Rescheduled(key, before, sandbox.name(remedy.node_row), "", evicts, by)
 
-    def _drive_out(self, key: str, by: str) -> None:
+    def _preempt(self, key: str, by: str) -> None:
         was = self._sandbox.pods[key]
         self._sandbox.evict(key)
-        known = self._settled.get(key)
+        known = self._results.get(key)
         before = was.spec.node_name if known is None else known.before  # it may have moved before
         if _ALL_GO.judge(was).outcome is EvictionOutcome.MOVES:
             self._enqueue(was, before, by)
         else:
-            self._settled[key] = Rescheduled(key, before, message=FORCED.why, evicted_by=by)
+            self._results[key] = Rescheduled(key, before, message=FORCED.why, evicted_by=by)

@@ -54,7 +54,7 @@ class Sandbox:
 
     # -- asking --------------------------------------------------------------------------------------------------
 
-    def deciding(self, pod: Pod) -> Framework:
+    def framework(self, pod: Pod) -> Framework:
         """The framework for a pod; the first one if no profile has its scheduler's name."""
         return self._profiles.get(pod.spec.scheduler_name) or next(iter(self._profiles.values()))
 
@@ -63,7 +63,7 @@ class Sandbox:
         kind = self.cluster.class_of(pod)
         found = self._caches.pop(kind, None)
         if found is None:
-            found = VerdictCache(self.cluster, self.deciding(pod).profile, kind)
+            found = VerdictCache(self.cluster, self.framework(pod).profile, kind)
             if len(self._caches) >= CACHED_CLASSES:
                 del self._caches[next(iter(self._caches))]
         else:
@@ -81,7 +81,7 @@ class Sandbox:
 
     def decide(self, pod: Pod) -> Decision:
         """The full decision, with kube-scheduler's message and the preemption."""
-        return decide(self.deciding(pod), self.cluster.class_of(pod), View(self.cluster))
+        return decide(self.framework(pod), self.cluster.class_of(pod), View(self.cluster))
 
     def name(self, row: int) -> str:
         return self.cluster.nodes.names[row]
@@ -128,7 +128,7 @@ class Sandbox:
             self.cluster.put_object(item)
             if before is not None:
                 self._undo.append(lambda before=before: self.cluster.put_object(before))  # type: ignore[misc]
-        profile = self.deciding(pod).profile
+        profile = self.framework(pod).profile
         if profile.assigners:
             pod = with_annotations(pod, bind_annotations(profile, self.cluster.class_of(pod), View(self.cluster), row))
         self._bind(replace(pod, spec=replace(pod.spec, node_name=self.name(row))))

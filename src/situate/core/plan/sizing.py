@@ -76,7 +76,7 @@ class NodesNeeded:
 
 
 @dataclass(slots=True)
-class _Question:
+class _SizingProblem:
     """The workload by class, and what each shape offers."""
 
     pods: list[Pod]
@@ -84,10 +84,10 @@ class _Question:
     daemons: list[Pod]
     shapes: Sequence[NodeTemplate]
     rooms: list[tuple[int, ...]] = field(default_factory=list)
-    wanted: list[PodDemand] = field(default_factory=list)
+    demands: list[PodDemand] = field(default_factory=list)
     at: dict[str, int] = field(default_factory=dict)
-    """The index in `wanted` of each pod, by namespace/name."""
-    hopeless: list[tuple[str, str]] = field(default_factory=list)
+    """The index in `demands` of each pod, by namespace/name."""
+    unschedulable: list[tuple[str, str]] = field(default_factory=list)
     trials: int = 0
 
     @property
@@ -105,18 +105,18 @@ def nodes_needed(
     sandbox: Sandbox, pods: Sequence[Pod], shapes: Sequence[NodeTemplate], daemons: Sequence[Pod] = ()
 ) -> NodesNeeded:
     """Uses the free capacity of existing nodes first. Leaves the sandbox unchanged."""
-    asked = _Question(_in_order(sandbox, pods), list(daemons), shapes)
-    _look(sandbox, asked)
-    if asked.hopeless:
-        return NodesNeeded((0,) * len(shapes), len(pods), tuple(asked.hopeless), 0, None, None, {}, 0)
-    free = _free(sandbox, len(asked.rooms[0])) if sandbox.cluster.nodes.rows else None
-    bound = lower_bound(asked.wanted, asked.rooms, [Fraction(1)] * len(shapes), free)
+    problem = _SizingProblem(_in_order(sandbox, pods), list(daemons), shapes)
+    _look(sandbox, problem)
+    if problem.unschedulable:
+        return NodesNeeded((0,) * len(shapes), len(pods), tuple(problem.unschedulable), 0, None, None, {}, 0)
+    free = _free(sandbox, len(problem.rooms[0])) if sandbox.cluster.nodes.rows else None
+    bound = lower_bound(problem.demands, problem.rooms, [Fraction(1)] * len(shapes), free)
     priced = None not in [shape.price for shape in shapes]
-    worth = lower_bound(asked.wanted, asked.rooms, asked.costs, free) if priced else bound
-    counts, left = _enough(sandbox, asked, worth)
+    worth = lower_bound(problem.demands, problem.rooms, problem.costs, free) if priced else bound
+    counts, left = _enough(sandbox, problem, worth)
     if not left:
-        counts = _trimmed(sandbox, asked, counts)
-    cost = sum((count * price for count, price in zip(counts, asked.costs, strict=True)), Fraction(0))
+        counts = _trimmed(sandbox, problem, counts)
+    cost = sum((count * price for count, price in zip(counts, problem.costs, strict=True)), Fraction(0))
     return NodesNeeded(
         counts=tuple(counts),
         pods=len(pods),
@@ -124,8 +124,8 @@ def nodes_needed(
         bound=bound.whole,
         cost=cost if priced else None,
         cost_bound=worth.worth if priced else None,
-        used=_used(sandbox, asked, counts),
-        trials=asked.trials,
+        used=_used(sandbox, problem, counts),
+        trials=problem.trials,
     )
 
 
@@ -144,38 +144,38 @@ def _in_order(sandbox: Sandbox, pods: Sequence[Pod]) -> list[Pod]:
 # -- what there is to know beforehand ----------------------------------------------------------------------------------
 
 
-def _look(sandbox: Sandbox, asked: _Question) -> None:
+def _look(sandbox: Sandbox, problem: _SizingProblem) -> None:
     """Find what shapes offer, on one empty node of each."""
     mark = sandbox.savepoint()
     try:
         rows = []
-        for shape in asked.shapes:
+        for shape in problem.shapes:
             sandbox.set_node(shape.made(0))
             rows.append(sandbox.row(shape.made(0).metadata.name))
         kinds: dict[PodClass, list[Pod]] = {}
-        for pod in asked.pods:
+        for pod in problem.pods:
             kinds.setdefault(sandbox.cluster.class_of(pod), []).append(pod)
-        daemons = [sandbox.cluster.class_of(pod) for pod in asked.daemons]
+        daemons = [sandbox.cluster.class_of(pod) for pod in problem.daemons]
         width = len(sandbox.cluster.resources)
-        asked.rooms = [_room(sandbox, row, daemons, width) for row in rows]
+        problem.rooms = [_room(sandbox, row, daemons, width) for row in rows]
         for kind, those in kinds.items():
             allowed = _alone(sandbox, kind).feasible[rows].tolist()
             most = tuple(
-                _most(sandbox, kind, room) if fits else 0 for fits, room in zip(allowed, asked.rooms, strict=True)
+                _most(sandbox, kind, room) if fits else 0 for fits, room in zip(allowed, problem.rooms, strict=True)
             )
             amounts = dict(kind.asks)
             asks = tuple(amounts.get(column, 0) for column in range(width))
             for pod in those:
-                asked.at[key_of(pod.metadata)] = len(asked.wanted)
-            asked.wanted.append(PodDemand(len(those), asks, most))
+                problem.at[key_of(pod.metadata)] = len(problem.demands)
+            problem.demands.append(PodDemand(len(those), asks, most))
             if not any(most) and sandbox.choose(those[0]) == NOWHERE:
-                asked.hopeless += [(key_of(those[0].metadata), sandbox.decide(those[0]).message)]
+                problem.unschedulable += [(key_of(those[0].metadata), sandbox.decide(those[0]).message)]
     finally:
         sandbox.rollback(mark)
 
 
 def _alone(sandbox: Sandbox, kind: PodClass) -> Filtered:
-    profile = sandbox.deciding(kind.pod).profile
+    profile = sandbox.framework(kind.pod).profile
     filters = tuple(plugin for plugin in profile.filters if plugin.name in ALONE)
     view = View(sandbox.cluster)
     narrowed = Profile(profile.scheduler_name, filters, ())
@@ -213,14 +213,14 @@ def _free(sandbox: Sandbox, width: int) -> list[int]:
 # -- a guess -----------------------------------------------------------------------------------------------------------
 
 
-def _guess(asked: _Question, counts: Sequence[int], bound: LowerBound, already: Sequence[int]) -> list[int]:
+def _guess(problem: _SizingProblem, counts: Sequence[int], bound: LowerBound, already: Sequence[int]) -> list[int]:
     """Nodes for `counts` pods of each class, best value for the cost first."""
     left = list(counts)
     opened = list(already)
-    order = sorted(range(len(left)), key=lambda kind: -_density(asked, kind))
+    order = sorted(range(len(left)), key=lambda kind: -_density(problem, kind))
     while any(left) and sum(opened) <= MOST_NODES:
-        fills = [_filled(asked, shape, left, order) for shape in range(len(asked.shapes))]
-        worths = [_worth(fill, bound) / float(cost or 1) for fill, cost in zip(fills, asked.costs, strict=True)]
+        fills = [_filled(problem, shape, left, order) for shape in range(len(problem.shapes))]
+        worths = [_worth(fill, bound) / float(cost or 1) for fill, cost in zip(fills, problem.costs, strict=True)]
         best = max(range(len(fills)), key=lambda shape: (worths[shape], sum(fills[shape].values()), -opened[shape]))
         fill = fills[best]
         if not fill:
@@ -234,13 +234,13 @@ def _guess(asked: _Question, counts: Sequence[int], bound: LowerBound, already: 
     return opened
 
 
-def _density(asked: _Question, kind: int) -> float:
+def _density(problem: _SizingProblem, kind: int) -> float:
     """The pod's largest share of a node: large pods go first, small ones fill the gaps."""
-    one = asked.wanted[kind]
+    one = problem.demands[kind]
     return max(
         (
             amount / room[column]
-            for room, most in zip(asked.rooms, one.most, strict=True)
+            for room, most in zip(problem.rooms, one.most, strict=True)
             if most
             for column, amount in enumerate(one.asks)
             if room[column]
@@ -249,12 +249,12 @@ def _density(asked: _Question, kind: int) -> float:
     )
 
 
-def _filled(asked: _Question, shape: int, left: Sequence[int], order: Sequence[int]) -> dict[int, int]:
+def _filled(problem: _SizingProblem, shape: int, left: Sequence[int], order: Sequence[int]) -> dict[int, int]:
     """The pods that fill one node, by class."""
-    room = list(asked.rooms[shape])
+    room = list(problem.rooms[shape])
     fill: dict[int, int] = {}
     for kind in order:
-        one = asked.wanted[kind]
+        one = problem.demands[kind]
         if not left[kind] or not one.most[shape]:
             continue
         fits = min((room[column] // amount for column, amount in enumerate(one.asks) if amount), default=left[kind])
@@ -273,58 +273,58 @@ def _worth(fill: Mapping[int, int], bound: LowerBound) -> float:
 # -- trying it ---------------------------------------------------------------------------------------------------------
 
 
-def _enough(sandbox: Sandbox, asked: _Question, bound: LowerBound) -> tuple[list[int], list[tuple[str, str]]]:
+def _enough(sandbox: Sandbox, problem: _SizingProblem, bound: LowerBound) -> tuple[list[int], list[tuple[str, str]]]:
     """Nodes on which the scheduler places everything; or the last tried, and the leftover pods."""
-    counts = [0] * len(asked.shapes)
-    left: list[Pod] = list(asked.pods)
+    counts = [0] * len(problem.shapes)
+    left: list[Pod] = list(problem.pods)
     message: list[tuple[str, str]] = []
     if sandbox.cluster.nodes.rows:
-        left, message = _tried(sandbox, asked, counts)
-    while left and asked.trials < asked.budget:
-        by_class = [0] * len(asked.wanted)
+        left, message = _tried(sandbox, problem, counts)
+    while left and problem.trials < problem.budget:
+        by_class = [0] * len(problem.demands)
         for pod in left:
-            by_class[asked.at[key_of(pod.metadata)]] += 1
-        more = _guess(asked, by_class, bound, counts)
+            by_class[problem.at[key_of(pod.metadata)]] += 1
+        more = _guess(problem, by_class, bound, counts)
         if more == counts or sum(more) > MOST_NODES:
             break
         before, counts = len(left), more
-        left, message = _tried(sandbox, asked, counts)
-        if left and len(left) >= before and asked.trials >= FEWEST_TRIALS:
+        left, message = _tried(sandbox, problem, counts)
+        if left and len(left) >= before and problem.trials >= FEWEST_TRIALS:
             break  # more nodes do not help
     return counts, message
 
 
-def _tried(sandbox: Sandbox, asked: _Question, counts: Sequence[int]) -> tuple[list[Pod], list[tuple[str, str]]]:
+def _tried(sandbox: Sandbox, problem: _SizingProblem, counts: Sequence[int]) -> tuple[list[Pod], list[tuple[str, str]]]:
     """The leftover pods on these nodes, and the message of the first of each class. Leaves the sandbox unchanged."""
-    asked.trials += 1
+    problem.trials += 1
     mark = sandbox.savepoint()
     try:
-        _built(sandbox, asked, counts)
+        _built(sandbox, problem, counts)
         left: list[Pod] = []
-        told: dict[PodClass, tuple[str, str]] = {}
-        for pod in asked.pods:
+        messages: dict[PodClass, tuple[str, str]] = {}
+        for pod in problem.pods:
             row = sandbox.choose(pod)
             if row != NOWHERE:
                 sandbox.bind(pod, row)
                 continue
             left.append(pod)
             kind = sandbox.cluster.class_of(pod)
-            if kind not in told:
-                told[kind] = (key_of(pod.metadata), sandbox.decide(pod).message)
-        return left, list(told.values())
+            if kind not in messages:
+                messages[kind] = (key_of(pod.metadata), sandbox.decide(pod).message)
+        return left, list(messages.values())
     finally:
         sandbox.rollback(mark)
 
 
-def _built(sandbox: Sandbox, asked: _Question, counts: Sequence[int]) -> None:
+def _built(sandbox: Sandbox, problem: _SizingProblem, counts: Sequence[int]) -> None:
     """Add the nodes, each with its DaemonSet pods."""
     rows = []
-    for shape, count in zip(asked.shapes, counts, strict=True):
+    for shape, count in zip(problem.shapes, counts, strict=True):
         for number in range(1, count + 1):
             node = shape.made(number)
             sandbox.set_node(node)
             rows.append(sandbox.row(node.metadata.name))
-    for at, pod in enumerate(asked.daemons):
+    for at, pod in enumerate(problem.daemons):
         fits = _alone(sandbox, sandbox.cluster.class_of(pod)).feasible
         for row in rows:
             if fits[row]:
@@ -332,34 +332,34 @@ def _built(sandbox: Sandbox, asked: _Question, counts: Sequence[int]) -> None:
                 sandbox.bind(replace(pod, metadata=replace(pod.metadata, name=name, uid=name)), row)
 
 
-def _trimmed(sandbox: Sandbox, asked: _Question, counts: Sequence[int]) -> list[int]:
+def _trimmed(sandbox: Sandbox, problem: _SizingProblem, counts: Sequence[int]) -> list[int]:
     """Remove superfluous nodes: the most expensive first, in growing steps while that succeeds."""
     kept = list(counts)
     step = dict.fromkeys(range(len(kept)), 1)
-    order = sorted(step, key=lambda shape: -asked.costs[shape])
-    going = [shape for shape in order if kept[shape]]
-    while going and asked.trials < asked.budget:
-        shape = going[0]
+    order = sorted(step, key=lambda shape: -problem.costs[shape])
+    remaining = [shape for shape in order if kept[shape]]
+    while remaining and problem.trials < problem.budget:
+        shape = remaining[0]
         less = list(kept)
         less[shape] = max(0, kept[shape] - step[shape])
-        if not _tried(sandbox, asked, less)[0]:
+        if not _tried(sandbox, problem, less)[0]:
             kept = less
             step[shape] *= 2
             if not kept[shape]:
-                going.pop(0)
+                remaining.pop(0)
         elif step[shape] > 1:
             step[shape] = 1
         else:
-            going.pop(0)
+            remaining.pop(0)
     return kept
 
 
-def _used(sandbox: Sandbox, asked: _Question, counts: Sequence[int]) -> dict[str, tuple[int, int]]:
+def _used(sandbox: Sandbox, problem: _SizingProblem, counts: Sequence[int]) -> dict[str, tuple[int, int]]:
     names = sandbox.cluster.resources.names
     found = {}
-    for column, name in enumerate(names[: len(asked.rooms[0])]):
-        want = sum(one.count * one.asks[column] for one in asked.wanted)
-        have = sum(count * room[column] for count, room in zip(counts, asked.rooms, strict=True))
+    for column, name in enumerate(names[: len(problem.rooms[0])]):
+        want = sum(one.count * one.asks[column] for one in problem.demands)
+        have = sum(count * room[column] for count, room in zip(counts, problem.rooms, strict=True))
         if want:
             found[name] = (want, have)
     return found

@@ -68,15 +68,15 @@ def lose(sandbox: Sandbox, by: str, domain: str, nodes: Sequence[str], *, nodes_
                 sandbox.cordon(name)
             else:
                 sandbox.remove(name)
-        told = _settled(sandbox, [pod for pod in gone if node_pod_verdict(pod) is None])
+        rescheduled = _rescheduled(sandbox, [pod for pod in gone if node_pod_verdict(pod) is None])
     finally:
         sandbox.rollback(mark)
-    moved = tuple(one for one in told if one.node)
-    return Loss(by, domain, tuple(nodes), moved, tuple(one for one in told if not one.node))
+    moved = tuple(one for one in rescheduled if one.node)
+    return Loss(by, domain, tuple(nodes), moved, tuple(one for one in rescheduled if not one.node))
 
 
-def _settled(sandbox: Sandbox, pods: Sequence[Pod]) -> list[Rescheduled]:
+def _rescheduled(sandbox: Sandbox, pods: Sequence[Pod]) -> list[Rescheduled]:
     coming = [pod for pod in pods if _RULES.judge(pod).outcome is EvictionOutcome.MOVES]
     ended = [pod for pod in pods if _RULES.judge(pod).outcome is EvictionOutcome.ENDS]
-    told = Rescheduler(sandbox).reschedule(coming) if coming else []
-    return told + [Rescheduled(key_of(pod.metadata), pod.spec.node_name, message=FORCED.why) for pod in ended]
+    rescheduled = Rescheduler(sandbox).reschedule(coming) if coming else []
+    return rescheduled + [Rescheduled(key_of(pod.metadata), pod.spec.node_name, message=FORCED.why) for pod in ended]

@@ -23,8 +23,8 @@ from situate.core.plugins.support.arguments import (
     weight_problems,
     with_weights,
 )
-from situate.core.plugins.support.normalize import normalised
-from situate.core.plugins.support.resource_scoring import EXACT_FLOATS, amount_of, used_column
+from situate.core.plugins.support.normalize import normalized
+from situate.core.plugins.support.resource_scoring import EXACT_FLOATS, request_of, used_column
 from situate.core.state.classes import PodClass
 from situate.core.state.columns import FloatColumn
 from situate.core.state.view import View
@@ -49,7 +49,7 @@ class BinPackArgs(PluginArgs, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class FreeCapacity:
     """One resource over all rows, in units of which the largest node has `most`."""
 
     allocatable: FloatColumn
@@ -80,15 +80,15 @@ class BinPack:
             room = None if column < 0 else _room(view, column)
             if room is None:
                 continue
-            left = _left(view, column, amount_of(pod.requests, resource.name, nonzero=False), room)
+            left = _left(view, column, request_of(pod.requests, resource.name, nonzero=False), room)
             left *= resource.weight
             total = left if total is None else np.add(total, left, out=total)
         if total is None:
             return None
-        return normalised(total.astype(np.int64), view.feasible, reverse=True)
+        return normalized(total.astype(np.int64), view.feasible, reverse=True)
 
 
-def _left(view: View, column: int, amount: int, room: Room) -> FloatColumn:
+def _left(view: View, column: int, amount: int, room: FreeCapacity) -> FloatColumn:
     """The free amount after the pod, in thousandths of the largest node, rounded down, at least 0."""
     left: FloatColumn = room.allocatable[view.rows] - used_column(view, column, nonzero=False)
     left -= amount
@@ -100,15 +100,15 @@ def _left(view: View, column: int, amount: int, room: Room) -> FloatColumn:
     return np.floor(left, out=left)
 
 
-def _room(view: View, column: int) -> Room | None:
+def _room(view: View, column: int) -> FreeCapacity | None:
     """None if no node has any."""
 
-    def compute(whole: View) -> Room | None:
+    def compute(whole: View) -> FreeCapacity | None:
         allocatable = whole.allocatable(column)
         most = int(allocatable[whole.present].max(initial=0))
         unit = 1
         while most // unit * WHOLE >= EXACT_FLOATS:
             unit *= 2
-        return Room(allocatable.astype(np.float64), float(most // unit), unit) if most else None
+        return FreeCapacity(allocatable.astype(np.float64), float(most // unit), unit) if most else None
 
     return view.memo((BinPack.name, column), compute)

@@ -19,11 +19,11 @@ from situate.core.model.base import Int32
 from situate.core.model.field_errors import child
 from situate.core.model.gpu import GpuNeed
 from situate.core.plugins.fragmentation import Fragmentation
-from situate.core.plugins.gpu_share import written
+from situate.core.plugins.gpu_share import device_annotation
 from situate.core.plugins.support.arguments import range_problems
 from situate.core.plugins.support.gpu_futures import Futures, Room, futures_of, left_over
 from situate.core.plugins.support.gpu_mix import NO_ROOM, SCALE, Mix, Rows, losses, usable
-from situate.core.plugins.support.normalize import places
+from situate.core.plugins.support.normalize import rank_scores
 from situate.core.plugins.support.typical_pods import MAX_MILLI, TypicalPodsArgs
 from situate.core.state.classes import PodClass
 from situate.core.state.columns import FloatColumn, IdColumn, IntColumn
@@ -73,7 +73,7 @@ class Foresight:
         return cls(near, args.futures, args.pods_per_device, args.now)
 
     def score(self, pod: PodClass, view: View) -> Scores:
-        return places(self.loss(pod, view), view.feasible)
+        return rank_scores(self.loss(pod, view), view.feasible)
 
     def loss(self, pod: PodClass, view: View) -> IntColumn:
         """The loss of placing the pod, by row: lower is better. Only the order has a meaning."""
@@ -99,7 +99,7 @@ class Foresight:
             return {}
         best = np.flatnonzero(lost == lost.min())
         free = view.whole.devices(self.near.resource).free[rows[0]]
-        return written([int(best[free[best].argmin()])])
+        return device_annotation([int(best[free[best].argmin()])])
 
     def _futures(self, stamp: Hashable, mix: Mix, view: View) -> Futures | None:
         kept: dict[Hashable, Futures | None] = view.memo((self.name, self, "futures"), lambda _: {})

@@ -17,21 +17,21 @@ from situate.core.contract import Scores
 from situate.core.model.base import Int32
 from situate.core.model.field_errors import child
 from situate.core.model.gpu import DEVICE_MILLI, GPU_RESOURCE
-from situate.core.plugins.gpu_share import written
+from situate.core.plugins.gpu_share import device_annotation
 from situate.core.plugins.support.arguments import range_problems
 from situate.core.plugins.support.gpu_mix import (
     NO_ROOM,
     SCALE,
+    ExpectedPod,
     Mix,
     Rows,
-    Typical,
     bound_mix,
-    given_mix,
+    configured_mix,
     losses,
     rows_of,
     usable,
 )
-from situate.core.plugins.support.normalize import places
+from situate.core.plugins.support.normalize import rank_scores
 from situate.core.plugins.support.typical_pods import MAX_MILLI, TypicalPodsArgs
 from situate.core.state.classes import CPU, PodClass
 from situate.core.state.columns import FloatColumn, IdColumn, IntColumn
@@ -57,7 +57,7 @@ class Fragmentation:
     """Node order breaks ties."""
 
     resource: str = GPU_RESOURCE
-    mix: tuple[Typical, ...] = ()
+    mix: tuple[ExpectedPod, ...] = ()
     """The expected pods. Empty: the mix of the bound pods."""
     weight_exponent: float = 1.0
     """The exponent of their weights: 0 makes all equal, above 1 common pods count more."""
@@ -74,7 +74,7 @@ class Fragmentation:
         return cls(args.resource, args.mix, args.weight_exponent, args.quantum, args.packing)
 
     def score(self, pod: PodClass, view: View) -> Scores:
-        return places(self.loss(pod, view), view.feasible)
+        return rank_scores(self.loss(pod, view), view.feasible)
 
     def loss(self, pod: PodClass, view: View) -> IntColumn:
         """The loss of placing the pod, by row: lower is better. Only the order has a meaning."""
@@ -118,7 +118,7 @@ class Fragmentation:
         """The mix and a stamp that identifies it. Without any expected pod, the mix is the pod itself."""
         if self.mix:
             key = (self.name, self, "given")
-            return 0, view.memo(key, lambda whole: given_mix(self.mix, self.weight_exponent, whole))
+            return 0, view.memo(key, lambda whole: configured_mix(self.mix, self.weight_exponent, whole))
         stamp, kinds = device_users(view, self.resource)
         kept: dict[Hashable, Mix] = view.memo((self.name, self, "bound"), lambda _: {})
         which: Hashable = stamp if kinds else (stamp, pod)
@@ -137,9 +137,9 @@ class Fragmentation:
         at = self.rows(whole, rows)
         if need.whole:
             fits = np.flatnonzero((at.free[0] == DEVICE_MILLI) & (at.device_memory[0] >= need.memory))
-            return written(fits[: need.devices].tolist() if len(fits) >= need.devices else ())
+            return device_annotation(fits[: need.devices].tolist() if len(fits) >= need.devices else ())
         lost = losses(self.mix_for(pod, view)[1], at, need, pod.requests.milli_cpu, pod.requests.memory)[0]
         if lost.min() >= NO_ROOM:
             return {}
         best = np.flatnonzero(lost == lost.min())
-        return written([int(best[at.free[0][best].argmin()])])
+        return device_annotation([int(best[at.free[0][best].argmin()])])

@@ -117,7 +117,7 @@ class GpuShare:
             return {}
         devices = view.devices(self.resource)
         chosen = choose(need, devices.free[row].tolist(), devices.memory[row].tolist(), self.device)
-        return written(chosen)
+        return device_annotation(chosen)
 
 
 def fitting(need: GpuNeed, free: Sequence[int], memory: Sequence[int]) -> list[int]:
@@ -142,7 +142,7 @@ def choose(need: GpuNeed, free: Sequence[int], memory: Sequence[int], rule: Devi
     return tuple(sorted(found[: need.devices])) if len(found) >= need.devices else ()
 
 
-def written(devices: Sequence[int]) -> dict[str, str]:
+def device_annotation(devices: Sequence[int]) -> dict[str, str]:
     """The annotation's value."""
     return {GPU_DEVICES: ",".join(map(str, devices))} if devices else {}
 

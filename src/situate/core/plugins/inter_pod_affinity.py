@@ -17,7 +17,7 @@ import numpy as np
 from situate.core.contract import MAX_SCORE, Codes, Reason, Scores, Wake, WakeEvent
 from situate.core.model.base import Int32
 from situate.core.model.field_errors import child
-from situate.core.plugins.support.affinity_hints import affinity_wakes, spoken_of
+from situate.core.plugins.support.affinity_hints import affinity_hint, for_pending_pod
 from situate.core.plugins.support.arguments import PluginArgs, range_problems
 from situate.core.state.classes import AffinityTerm, PodClass, TermKind
 from situate.core.state.columns import IntColumn, Mask
@@ -91,7 +91,7 @@ class InterPodAffinity:
         return cls(args.hard_pod_affinity_weight, args.ignore_preferred_terms_of_existing_pods)
 
     def wakes(self, pod: PodClass, event: WakeEvent) -> bool:
-        return affinity_wakes(pod, event)
+        return affinity_hint(pod, event)
 
     def check(self, pod: PodClass, view: View) -> Codes | None:
         existing = carried_terms(view, pod, TermKind.REQUIRED_ANTI_AFFINITY)
@@ -148,14 +148,14 @@ def own_terms(pod: PodClass, view: View) -> OwnTerms:
 def _compile(pod: PodClass) -> OwnTerms:
     near = pod.terms_of(TermKind.REQUIRED_AFFINITY)
     return OwnTerms(
-        near=Matcher(tuple(spoken_of(term.pods) for term in near)) if near else None,
+        near=Matcher(tuple(for_pending_pod(term.pods) for term in near)) if near else None,
         near_keys=tuple(dict.fromkeys(term.topology_key for term in near)),
         apart=tuple(
-            (term.topology_key, Matcher((spoken_of(term.pods),)))
+            (term.topology_key, Matcher((for_pending_pod(term.pods),)))
             for term in pod.terms_of(TermKind.REQUIRED_ANTI_AFFINITY)
         ),
         preferred=tuple(
-            (term.topology_key, Matcher((spoken_of(term.pods),)), _signed(term))
+            (term.topology_key, Matcher((for_pending_pod(term.pods),)), _signed(term))
             for term in pod.terms
             if term.kind in PREFERRED
         ),

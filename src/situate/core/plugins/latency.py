@@ -73,7 +73,7 @@ def latency_problems(path: str, places: Mapping[str, PlaceLatencies]) -> list[st
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class LatencyRequest:
     """A pod's latency annotations, parsed."""
 
     place: str
@@ -110,34 +110,39 @@ class Latency:
     def check(self, pod: PodClass, view: View) -> Codes | Refusal | None:
         if not pod.annotations:
             return None
-        wish = wish_of(pod)
-        if isinstance(wish, Refusal):
-            return wish
-        if wish is None or wish.limit is None:
+        request = latency_request(pod)
+        if isinstance(request, Refusal):
+            return request
+        if request is None or request.limit is None:
             return None
-        if wish.place not in self.known(view):
-            return Refusal(f'no latency is known to the place "{wish.place}"')
-        micros = self.micros(wish.place, view)
-        codes = (micros > wish.limit).view(np.uint8)
+        if request.place not in self.known(view):
+            return Refusal(f'no latency is known to the place "{request.place}"')
+        micros = self.micros(request.place, view)
+        codes = (micros > request.limit).view(np.uint8)
         codes[micros == UNKNOWN] = NOT_KNOWN
         return codes
 
     def score(self, pod: PodClass, view: View) -> Scores | None:
         if not pod.annotations:
             return None
-        wish = wish_of(pod)
-        if wish is None or isinstance(wish, Refusal) or not wish.preference or wish.place not in self.known(view):
+        request = latency_request(pod)
+        if (
+            request is None
+            or isinstance(request, Refusal)
+            or not request.preference
+            or request.place not in self.known(view)
+        ):
             return None
-        micros = self.micros(wish.place, view)
+        micros = self.micros(request.place, view)
         unknown = micros == UNKNOWN
         top = highest(np.where(unknown, 0, micros), view.feasible)
         scores = scaled(np.where(unknown, top, micros), top, reverse=True)
-        return scores if wish.preference == MAX_SCORE else scores * wish.preference // MAX_SCORE
+        return scores if request.preference == MAX_SCORE else scores * request.preference // MAX_SCORE
 
     def known(self, view: View) -> Mapping[str, PlaceLatencies]:
         """The table as it is now, by place."""
-        told = view.latencies(self.table) if self.table else None
-        return self.places if told is None else told
+        current = view.latencies(self.table) if self.table else None
+        return self.places if current is None else current
 
     def micros(self, place: str, view: View) -> IntColumn:
         """The latency of every node of the view to a place, in microseconds; UNKNOWN where the table has none."""
@@ -150,7 +155,7 @@ class Latency:
         return view.memo((self.name, self._key, place), compute)[view.rows]
 
 
-def wish_of(pod: PodClass) -> Wish | Refusal | None:
+def latency_request(pod: PodClass) -> LatencyRequest | Refusal | None:
     """None without such annotations; a Refusal if they cannot be parsed."""
     notes = pod.annotations
     place, limit, preference = (notes.get(key) for key in (LATENCY_TO, LATENCY_LIMIT_MS, LATENCY_PREFERENCE))
@@ -167,7 +172,7 @@ def wish_of(pod: PodClass) -> Wish | Refusal | None:
     counts = MAX_SCORE if preference is None else _percent(preference)
     if counts == UNKNOWN:
         return Refusal(f'annotation {LATENCY_PREFERENCE}: "{preference}" is no whole number from 0 to {MAX_SCORE}')
-    return Wish(place, micros, counts)
+    return LatencyRequest(place, micros, counts)
 
 
 def _limit(text: str) -> int:

@@ -26,14 +26,14 @@ from situate.core.model.pod import PodSpec
 from situate.core.plugins.support.affinity_validation import node_affinity_problems
 from situate.core.plugins.support.arguments import PluginArgs
 from situate.core.plugins.support.node_selectors import (
-    demands_of_nodes,
+    constrains_nodes,
     node_selector_mask,
     required_affinity_mask,
     required_affinity_matches,
     selector_matches,
     term_mask,
 )
-from situate.core.plugins.support.normalize import Ranking, constant, ranked, settled
+from situate.core.plugins.support.normalize import Ranking, cached_scores, constant, ranked
 from situate.core.state.classes import PodClass
 from situate.core.state.columns import sealed
 from situate.core.state.view import View
@@ -57,7 +57,7 @@ class NodeAffinity:
     """Required terms refuse, preferred terms add their weight to the score."""
 
     added_affinity: Rules | None = None
-    may_sit_out: bool = True
+    may_skip: bool = True
     """Whether a pod without preferences gets no score instead of 0. False where preScore is disabled."""
     rules_out: bool = True
     """Whether to rule out nodes that the pod does not name, not refuse them. False where preFilter is disabled."""
@@ -71,7 +71,7 @@ class NodeAffinity:
 
     @classmethod
     def from_args(cls, args: NodeAffinityArgs, points: frozenset[str]) -> NodeAffinity:
-        return cls(args.added_affinity, may_sit_out="preScore" in points, rules_out="preFilter" in points)
+        return cls(args.added_affinity, may_skip="preScore" in points, rules_out="preFilter" in points)
 
     def wakes(self, pod: PodClass, event: WakeEvent) -> bool:
         """A node helps if it matches and did not match before."""
@@ -86,7 +86,7 @@ class NodeAffinity:
 
     def check(self, pod: PodClass, view: View) -> Codes | Refusal | None:
         enforced = _required(self.added_affinity)
-        if enforced is None and not demands_of_nodes(pod.spec):
+        if enforced is None and not constrains_nodes(pod.spec):
             return None
         key = (self.name, "codes", enforced, self.rules_out, pod.affinity_key)
         verdict = view.memo(key, lambda whole: _verdict(pod, enforced, whole, rules_out=self.rules_out))
@@ -95,8 +95,8 @@ class NodeAffinity:
     def score(self, pod: PodClass, view: View) -> Scores | None:
         weighted = _preferred(self.added_affinity) + _preferred(_rules(pod.spec))
         if not weighted:
-            return None if self.may_sit_out else constant(0, view)
-        return settled((self.name, "weights", weighted), lambda whole: _weights(weighted, whole), view)
+            return None if self.may_skip else constant(0, view)
+        return cached_scores((self.name, "weights", weighted), lambda whole: _weights(weighted, whole), view)
 
 
 def _rules(spec: PodSpec) -> Rules | None:

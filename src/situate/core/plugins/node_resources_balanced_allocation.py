@@ -16,8 +16,8 @@ from situate.core.plugins.support.normalize import constant
 from situate.core.plugins.support.resource_scoring import (
     Capacity,
     Cells,
-    amount_of,
     capacity,
+    request_of,
     scored_columns,
     used_column,
 )
@@ -52,7 +52,7 @@ class NodeResourcesBalancedAllocation:
     """Compares the balance of resource use with and without the pod. Does not score pods that request none."""
 
     resources: tuple[ResourceSpec, ...] = CPU_AND_MEMORY
-    may_sit_out: bool = True
+    may_skip: bool = True
     """Whether a pod that requests none gets no score instead of 0. False where preScore is disabled."""
 
     name: ClassVar[str] = "NodeResourcesBalancedAllocation"
@@ -61,11 +61,11 @@ class NodeResourcesBalancedAllocation:
     def from_args(
         cls, args: NodeResourcesBalancedAllocationArgs, points: frozenset[str]
     ) -> NodeResourcesBalancedAllocation:
-        return cls(args.resources, may_sit_out="preScore" in points)
+        return cls(args.resources, may_skip="preScore" in points)
 
     def score(self, pod: PodClass, view: View) -> Scores | None:
         if not self._asks(pod):
-            return None if self.may_sit_out else constant(0, view)
+            return None if self.may_skip else constant(0, view)
         columns = scored_columns(self.resources, pod.requests, view, nonzero=False)
         score = evenness(view, columns)
         score -= self._evenness_before(view, columns)
@@ -84,7 +84,7 @@ class NodeResourcesBalancedAllocation:
         )
 
     def _asks(self, pod: PodClass) -> bool:
-        return any(amount_of(pod.requests, resource.name, nonzero=False) for resource in self.resources)
+        return any(request_of(pod.requests, resource.name, nonzero=False) for resource in self.resources)
 
     def scorer_at(self, pod: PodClass, view: View) -> Callable[[int], int]:
         """The scalar twin of `score`. Precomputes all that does not depend on the row."""

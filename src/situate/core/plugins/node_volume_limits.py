@@ -10,7 +10,7 @@ import numpy as np
 
 from situate.core.contract import Codes, Reason, Unjudged, Wake, WakeEvent
 from situate.core.model.claims import is_not_found
-from situate.core.plugins.support.volume_limit_hints import is_attached, limits_wake
+from situate.core.plugins.support.volume_limit_hints import is_attached, volume_limit_hint
 from situate.core.state.attached import NodeVolumes, attachable
 from situate.core.state.classes import PodClass
 from situate.core.state.columns import Mask
@@ -56,7 +56,7 @@ class NodeVolumeLimits:
     )
 
     def wakes(self, pod: PodClass, event: WakeEvent) -> bool:
-        return limits_wake(pod, event)
+        return volume_limit_hint(pod, event)
 
     def check(self, pod: PodClass, view: View) -> Codes | None:
         if not any(map(is_attached, pod.spec.volumes)):

@@ -24,14 +24,14 @@ from situate.core.plugins.support.spread_constraints import (
     NAME,
     SCHEDULE_ANYWAY,
     Constraint,
-    Counted,
+    PodCounter,
     counted,
     default_constraints,
     domains_among,
     keys_of,
     parse_constraints,
 )
-from situate.core.plugins.support.spread_hints import spread_wakes
+from situate.core.plugins.support.spread_hints import spread_hint
 from situate.core.plugins.support.spread_scoring import HOSTNAME, SoftPlan, soft_plan, spread_scores
 from situate.core.state.classes import PodClass
 from situate.core.state.columns import IdColumn, sealed
@@ -109,7 +109,7 @@ def _constraint_problems(path: str, constraint: TopologySpreadConstraint) -> lis
 class HardConstraint:
     """One constraint, with all that depends on nodes alone."""
 
-    counted: Counted
+    counted: PodCounter
     slack: int
     """How many more matching pods than the emptiest domain a domain may hold before this pod."""
     domains: IdColumn
@@ -175,7 +175,7 @@ class PodTopologySpread:
         return cls(args.default_constraints, args.defaulting_type == SYSTEM)
 
     def wakes(self, pod: PodClass, event: WakeEvent) -> bool:
-        return spread_wakes(pod, event, self._defaults)
+        return spread_hint(pod, event, self._defaults)
 
     @property
     def _defaults(self) -> tuple[TopologySpreadConstraint, ...]:
@@ -258,7 +258,7 @@ def hard_constraints(pod: PodClass, constraints: tuple[Constraint, ...], view: V
     return tuple(_hard(pod, one, counted(pod, one, keys, view), view) for one in constraints)
 
 
-def _hard(pod: PodClass, constraint: Constraint, counts: Counted, view: View) -> HardConstraint:
+def _hard(pod: PodClass, constraint: Constraint, counts: PodCounter, view: View) -> HardConstraint:
     domains = domains_among(counts, view)
     least = None if len(domains) else INT32_MAX
     if len(domains) < constraint.min_domains:

@@ -17,7 +17,7 @@ from situate.core.model.tolerations import (
     Toleration,
     any_tolerates,
 )
-from situate.core.plugins.support.normalize import Ranking, ranked, settled
+from situate.core.plugins.support.normalize import Ranking, cached_scores, ranked
 from situate.core.state.classes import PodClass
 from situate.core.state.columns import sealed
 from situate.core.state.view import View
@@ -51,7 +51,7 @@ class TaintToleration:
     def score(self, pod: PodClass, view: View) -> Scores:
         tolerations = pod.spec.tolerations
         key = (self.name, "disliked", pod.tolerations_key)
-        return settled(key, lambda whole: _disliked(tolerations, whole), view, reverse=True)
+        return cached_scores(key, lambda whole: _disliked(tolerations, whole), view, reverse=True)
 
 
 def tolerated(tolerations: tuple[Toleration, ...], node: Node) -> bool:

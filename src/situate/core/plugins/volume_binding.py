@@ -20,7 +20,7 @@ from situate.core.model.storage import PersistentVolumeClaim
 from situate.core.plugins.support.arguments import PluginArgs, UtilizationShapePoint
 from situate.core.plugins.support.claims import binds_late, claim_uses
 from situate.core.plugins.support.normalize import constant
-from situate.core.plugins.support.volume_binding_hints import binding_wakes
+from situate.core.plugins.support.volume_binding_hints import volume_binding_hint
 from situate.core.plugins.support.volume_matching import UnboundClaims, bound_claims, unbound_claims
 from situate.core.state.classes import PodClass
 from situate.core.state.columns import Mask
@@ -117,7 +117,7 @@ class VolumeBinding:
         return cls() if "preScore" in points else VolumeBindingWithScore()
 
     def wakes(self, pod: PodClass, event: WakeEvent) -> bool:
-        return binding_wakes(pod, event)
+        return volume_binding_hint(pod, event)
 
     def check(self, pod: PodClass, view: View) -> Codes | Refusal | None:
         if not pod.spec.volumes:

@@ -12,7 +12,7 @@ from enum import IntEnum
 from typing import Final
 
 from situate.core.changes import Millis
-from situate.core.plugins.support.prices import COMES_WITH_THE_NODE
+from situate.core.plugins.support.prices import NODE_OWNERS
 from situate.core.state.classes import PodClass
 
 __all__ = ["OPEN", "PodEnd", "RunLedger", "Origin", "PodShape", "reason_in"]
@@ -95,7 +95,7 @@ class RunLedger:
         """Set the class of a pod."""
         at = self._shape_at.get(kind)
         if at is None:
-            daemon = kind.owner is not None and kind.owner.kind in COMES_WITH_THE_NODE
+            daemon = kind.owner is not None and kind.owner.kind in NODE_OWNERS
             at = self._shape_at[kind] = len(self.shapes)
             self.shapes.append(PodShape(kind.takes, daemon))
         self.pod_shapes[pod] = at

@@ -9,16 +9,16 @@ from hypothesis import strategies as st
 
 from gpu_builders import gpu_node
 from situate.core.plugins.support.gpu_futures import MOST_KEPT, Expected, Futures, Room, expected, futures_of, left_over
-from situate.core.plugins.support.gpu_mix import Typical, given_mix
+from situate.core.plugins.support.gpu_mix import ExpectedPod, configured_mix
 from situate.core.state.cluster import Cluster
 from situate.core.state.view import View
 
 
-def made(*mix: Typical, count: int = 4, per_device: int = 6, most: int = 4, nodes: int = 1) -> Futures:
+def made(*mix: ExpectedPod, count: int = 4, per_device: int = 6, most: int = 4, nodes: int = 1) -> Futures:
     cluster = Cluster()
     for at in range(nodes):
         cluster.add_node(gpu_node(f"n{at}", gpus=most, labels={"model": f"m{at}"}))
-    found = futures_of(given_mix(mix, 1.0, View(cluster)), count, per_device, most)
+    found = futures_of(configured_mix(mix, 1.0, View(cluster)), count, per_device, most)
     assert found is not None
     return found
 
@@ -45,7 +45,7 @@ def by_hand(pods: tuple[Expected, ...], where: Room) -> int:
 
 
 TYPICAL = st.builds(
-    lambda weight, cpu, memory, need: Typical(weight, cpu * 1000, memory, *need),
+    lambda weight, cpu, memory, need: ExpectedPod(weight, cpu * 1000, memory, *need),
     st.integers(1, 20),
     st.integers(1, 16),
     st.sampled_from((0, 0, 4, 9)),
@@ -61,7 +61,7 @@ TYPICAL = st.builds(
     st.integers(0, 20),
 )
 def test_what_is_left_is_what_playing_pod_by_pod_leaves(
-    mix: list[Typical], free: list[int], cpu: int, memory: int
+    mix: list[ExpectedPod], free: list[int], cpu: int, memory: int
 ) -> None:
     futures = made(*mix)
     where = room(*free, cpu=cpu, memory=memory)
@@ -74,7 +74,7 @@ def test_what_is_left_is_what_playing_pod_by_pod_leaves(
 
 
 def test_a_future_has_the_mix_in_its_proportions() -> None:
-    mix = (Typical(6, 1000), Typical(3, 2000, milli=500), Typical(1, 3000, devices=2))
+    mix = (ExpectedPod(6, 1000), ExpectedPod(3, 2000, milli=500), ExpectedPod(1, 3000, devices=2))
     for future in made(*mix, count=8, per_device=25).futures:
         counts = Counter(pod.milli_cpu for pod in future.pods)
         assert len(future.pods) == 100
@@ -84,12 +84,12 @@ def test_a_future_has_the_mix_in_its_proportions() -> None:
 
 
 def test_futures_begin_differently() -> None:
-    mix = [Typical(1, cpu * 1000) for cpu in range(1, 9)]
+    mix = [ExpectedPod(1, cpu * 1000) for cpu in range(1, 9)]
     assert len({future.pods[:4] for future in made(*mix, count=8).futures}) == 8
 
 
 def test_the_order_in_which_a_mix_is_written_makes_no_difference() -> None:
-    mix = (Typical(3, 1000), Typical(2, 2000, milli=500), Typical(2, 1000, devices=2))
+    mix = (ExpectedPod(3, 1000), ExpectedPod(2, 2000, milli=500), ExpectedPod(2, 1000, devices=2))
     asks = [[(pod.milli_cpu, pod.devices, pod.milli) for pod in future.pods] for future in made(*mix).futures]
     other = [[(pod.milli_cpu, pod.devices, pod.milli) for pod in future.pods] for future in made(*mix[::-1]).futures]
     assert asks == other
@@ -97,26 +97,26 @@ def test_the_order_in_which_a_mix_is_written_makes_no_difference() -> None:
 
 def test_a_small_node_has_a_short_future() -> None:
     """Three pods for each device: the second share of 400 comes too late for a node with one device."""
-    futures = made(Typical(1, 1000, milli=10), count=1, per_device=3)
+    futures = made(ExpectedPod(1, 1000, milli=10), count=1, per_device=3)
     assert left_over(futures, room(1000, count=1)) == 970
     assert left_over(futures, room(1000, count=4)) == 880
 
 
 def test_without_cpu_all_that_is_free_is_left() -> None:
-    futures = made(Typical(1, 4000))
+    futures = made(ExpectedPod(1, 4000))
     assert left_over(futures, room(1000, 1000, cpu=3999)) == 2000 * 4
     assert left_over(futures, room(1000, 1000, cpu=4000)) == 1000 * 4
     assert left_over(futures, room(1000, 1000, cpu=8000)) == 0
 
 
 def test_without_memory_too() -> None:
-    futures = made(Typical(1, 0, memory=10))
+    futures = made(ExpectedPod(1, 0, memory=10))
     assert left_over(futures, room(1000, memory=9)) == 1000 * 4
     assert left_over(futures, room(1000, memory=10)) == 0
 
 
 def test_a_pod_goes_only_where_its_labels_are() -> None:
-    futures = made(Typical(1, 1000, nodes=(("model", ("m1",)),)), nodes=2)
+    futures = made(ExpectedPod(1, 1000, nodes=(("model", ("m1",)),)), nodes=2)
     assert futures.labels is not None
     other, its_own = (room(1000, kind=int(kind)) for kind in futures.labels)
     assert left_over(futures, other) == 1000 * 4
@@ -126,14 +126,14 @@ def test_a_pod_goes_only_where_its_labels_are() -> None:
 def test_nobody_is_expected_where_the_mix_is_empty() -> None:
     cluster = Cluster()
     cluster.add_node(gpu_node("n"))
-    mix = given_mix((), 1.0, View(cluster))
+    mix = configured_mix((), 1.0, View(cluster))
     assert expected(mix) == []
     assert futures_of(mix, 4, 4, 2) is None
 
 
 def test_what_is_remembered_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("situate.core.plugins.support.gpu_futures.MOST_KEPT", 3)
-    futures = made(Typical(1, 1000))
+    futures = made(ExpectedPod(1, 1000))
     for cpu in range(10):
         left_over(futures, room(1000, cpu=cpu))
         assert len(futures.kept) <= 3
@@ -141,9 +141,9 @@ def test_what_is_remembered_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_the_shares_of_a_mix_are_read_back_exactly() -> None:
-    mix = tuple(Typical(1, 1000, milli=milli) for milli in (1, 50, 470, 999))
+    mix = tuple(ExpectedPod(1, 1000, milli=milli) for milli in (1, 50, 470, 999))
     cluster = Cluster()
     cluster.add_node(gpu_node("n"))
-    found = expected(given_mix(mix, 1.0, View(cluster)))
+    found = expected(configured_mix(mix, 1.0, View(cluster)))
     assert sorted(pod.milli for pod in found) == [1, 50, 470, 999]
     assert np.unique([pod.devices for pod in found]).tolist() == [1]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from situate.core.contract import MAX_SCORE
 from situate.core.model.meta import ObjectMeta
 from situate.core.model.node import Node
-from situate.core.plugins.support.normalize import NodeRanking, constant, normalised, places, ranked, settled
+from situate.core.plugins.support.normalize import NodeRanking, cached_scores, constant, normalized, rank_scores, ranked
 from situate.core.state.cluster import Cluster
 from situate.core.state.columns import IntColumn, Mask
 from situate.core.state.view import FEASIBLE, View
@@ -39,7 +39,7 @@ RAW = st.lists(st.tuples(st.integers(0, 300), st.booleans()), min_size=1, max_si
 @given(RAW, st.booleans())
 def test_normalised_scores_are_those_of_the_rule(rows: list[tuple[int, bool]], reverse: bool) -> None:
     raw, feasible = [score for score, _ in rows], [fits for _, fits in rows]
-    got = normalised(np.array(raw), np.array(feasible), reverse=reverse)
+    got = normalized(np.array(raw), np.array(feasible), reverse=reverse)
     assert {at: int(got[at]) for at, fits in enumerate(feasible) if fits} == by_hand(raw, feasible, reverse)
 
 
@@ -55,14 +55,14 @@ def test_a_kept_ranking_settles_to_the_same_whatever_is_feasible(
         data.draw(st.lists(st.booleans(), min_size=len(rows), max_size=len(rows))),
     ):
         view = View(cluster).scoring(np.array(feasible))
-        got = settled("kept", lambda whole: ranked(np.array(raw), whole, reverse=reverse), view, reverse=reverse)
+        got = cached_scores("kept", lambda whole: ranked(np.array(raw), whole, reverse=reverse), view, reverse=reverse)
         assert {at: int(got[at]) for at, fits in enumerate(feasible) if fits} == by_hand(raw, feasible, reverse)
 
 
 def scores(raw: list[int], feasible: list[bool], *, reverse: bool = False) -> tuple[list[int], bool]:
     """And whether it was asked which nodes are feasible."""
     view = View(cluster_of(len(raw))).scoring(np.array(feasible))
-    got = settled("some", lambda whole: ranked(np.array(raw), whole, reverse=reverse), view, reverse=reverse)
+    got = cached_scores("some", lambda whole: ranked(np.array(raw), whole, reverse=reverse), view, reverse=reverse)
     return got.tolist(), bool(view.reads & FEASIBLE)
 
 
@@ -92,7 +92,7 @@ def test_an_empty_row_is_no_node_to_be_measured_against() -> None:
 
 def test_a_cluster_without_nodes_has_no_scores() -> None:
     view = View(Cluster()).scoring(np.zeros(0, np.bool_))
-    assert settled("none", lambda whole: ranked(np.zeros(0, np.int64), whole), view).tolist() == []
+    assert cached_scores("none", lambda whole: ranked(np.zeros(0, np.int64), whole), view).tolist() == []
 
 
 def test_a_narrowed_view_is_measured_by_what_it_shows() -> None:
@@ -100,7 +100,7 @@ def test_a_narrowed_view_is_measured_by_what_it_shows() -> None:
     raw: IntColumn = np.array([1, 3, 9])
     feasible: Mask = np.array([True])
     view = View(cluster).at(1).scoring(feasible)
-    assert settled("part", lambda whole: ranked(raw, whole), view).tolist() == [100]
+    assert cached_scores("part", lambda whole: ranked(raw, whole), view).tolist() == [100]
 
 
 def test_a_constant_is_one_number_in_memory_and_as_long_as_the_view() -> None:
@@ -130,4 +130,4 @@ def test_a_constant_is_one_number_in_memory_and_as_long_as_the_view() -> None:
     ],
 )
 def test_scores_by_place(raw: list[int], feasible: list[bool], expected: list[int]) -> None:
-    assert places(np.array(raw), np.array(feasible)).tolist() == expected
+    assert rank_scores(np.array(raw), np.array(feasible)).tolist() == expected

@@ -17,10 +17,10 @@ from situate.core.plugins.support.prices import (
     UNKNOWN,
     Price,
     PriceList,
-    hourly,
+    format_price,
+    hourly_cost,
     in_use,
     millionths,
-    money,
 )
 from situate.core.state.cluster import Cluster
 from situate.core.state.view import View
@@ -53,7 +53,7 @@ def test_a_price_is_read_as_people_write_it(text: str, expected: int) -> None:
 
 @given(st.integers(0, MOST))
 def test_money_is_read_back_as_it_was_written(amount: int) -> None:
-    text = money(amount)
+    text = format_price(amount)
     assert Decimal(text) * MILLIONTHS == amount
     assert millionths(text) == amount
     assert len(text.partition(".")[2]) >= 2
@@ -131,9 +131,9 @@ def test_a_node_whose_last_pod_would_go_is_not_in_use_in_that_view() -> None:
 
 def test_the_bill_says_what_nodes_in_use_cost_and_how_many_have_no_price() -> None:
     cluster = cluster_of_four()
-    bill = hourly(PriceList(table=(LARGE,)), View(cluster))
+    bill = hourly_cost(PriceList(table=(LARGE,)), View(cluster))
     assert str(bill) == "0.096 USD an hour for 2 nodes in use, 1 of them without a price"
     cluster.remove_pod("default/alone")
-    assert str(hourly(PriceList("EUR", table=(LARGE,)), View(cluster))) == "0.096 EUR an hour for 1 node in use"
+    assert str(hourly_cost(PriceList("EUR", table=(LARGE,)), View(cluster))) == "0.096 EUR an hour for 1 node in use"
     cluster.remove_pod("default/web")
-    assert str(hourly(PriceList(table=(LARGE,)), View(cluster))) == "0.00 USD an hour for 0 nodes in use"
+    assert str(hourly_cost(PriceList(table=(LARGE,)), View(cluster))) == "0.00 USD an hour for 0 nodes in use"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from builders import node, pod
 from situate.core.plugins.support.arguments import ResourceSpec
-from situate.core.plugins.support.resource_scoring import Scoring, ShapePoint, Strategy, broken_line
+from situate.core.plugins.support.resource_scoring import Scoring, ShapePoint, Strategy, interpolated
 from situate.core.state.cluster import Cluster
 from situate.core.state.view import View
 
@@ -208,7 +208,7 @@ def test_a_shape_rounds_halves_up_and_leaves_out_what_scores_nothing() -> None:
 )
 def test_a_shape_is_straight_between_its_points_and_flat_outside(at: int, expected: int) -> None:
     shape = (ShapePoint(20, 100), ShapePoint(100, 0))
-    assert broken_line(shape, at) == line([(20, 100), (100, 0)], at) == expected
+    assert interpolated(shape, at) == line([(20, 100), (100, 0)], at) == expected
 
 
 def test_a_cluster_without_nodes_has_no_scores() -> None:

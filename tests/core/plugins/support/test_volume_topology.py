@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from builders import node
 from situate.core.model.labels import Requirement
 from situate.core.model.nodeselector import Term
-from situate.core.plugins.support.volume_topology import Terms, lowest
+from situate.core.plugins.support.volume_topology import Terms, first_matching
 from situate.core.state.view import View
 from storage_builders import HOSTNAME, ZONE, cluster_of
 
@@ -39,5 +39,7 @@ def test_the_first_that_has_the_node_among_its_places(choices: list[Terms]) -> N
         has = [terms is None or any(term.matches(labels, "") for term in terms) for terms in choices]
         return [*has, True].index(True)
 
-    assert lowest(choices, View(cluster)).tolist() == [first(labels) for labels in NODES]
-    assert [lowest(choices, View(cluster).at(row)).tolist() for row in range(4)] == [[first(each)] for each in NODES]
+    assert first_matching(choices, View(cluster)).tolist() == [first(labels) for labels in NODES]
+    assert [first_matching(choices, View(cluster).at(row)).tolist() for row in range(4)] == [
+        [first(each)] for each in NODES
+    ]

@@ -25,7 +25,7 @@ from situate.core.place.bind_annotations import BindAnnotations, bind_annotation
 from situate.core.plan.rescheduling import queue_key
 from situate.core.plan.volume_claims import changed_volumes
 from situate.core.plugins.scheduling_gates import SchedulingGates
-from situate.core.plugins.support.prices import Bill, hourly
+from situate.core.plugins.support.prices import NodeCost, hourly_cost
 from situate.core.state.classes import PodClass
 from situate.core.state.cluster import FINISHED_PHASES, Cluster
 from situate.core.state.pods import BoundPod
@@ -77,7 +77,7 @@ class Rehearsed:
 
     placements: tuple[Placement, ...]
     node_count: int
-    money: tuple[Bill, Bill] | None = None
+    money: tuple[NodeCost, NodeCost] | None = None
     """What the nodes in use cost before and after; None without configured prices."""
 
 
@@ -93,13 +93,13 @@ def rehearse(
     nodes = len(cluster.nodes.rows)
     stage = _Stage(cluster, profiles, detail)
     prices = price_list(profiles)
-    before = None if prices is None else hourly(prices, View(cluster))
+    before = None if prices is None else hourly_cost(prices, View(cluster))
     waiting = in_order(pods)
     placements = []
     for count, pod in enumerate(waiting, 1):
         placements.append(stage.place(pod))
         progress(count, len(waiting))
-    money = None if prices is None or before is None else (before, hourly(prices, View(cluster)))
+    money = None if prices is None or before is None else (before, hourly_cost(prices, View(cluster)))
     return Rehearsed(tuple(placements), nodes, money)
 
 

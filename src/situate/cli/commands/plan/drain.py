@@ -66,8 +66,8 @@ def _lines(found: DrainResult, price: dict[str, str] | None) -> list[str]:
     head = f"draining {nodes} would move {plural(moved, 'pod')} in {waves}"
     if found.refused:
         head += f", and would not finish: {plural(len(found.refused), 'pod')} cannot leave"
-    if found.homeless:
-        head += f"; {plural(len(found.homeless), 'pod')} would find no node"
+    if found.unschedulable:
+        head += f"; {plural(len(found.unschedulable), 'pod')} would find no node"
     lines = [headline(head, found.complete)]
     for number, wave in enumerate(found.waves, 1):
         rows = [(one.key, one.before, one.node or "-", _remark(one)) for one in wave]

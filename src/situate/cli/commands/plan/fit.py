@@ -26,7 +26,7 @@ from situate.core.model.pod import Pod
 from situate.core.plan.fit import FitResult
 from situate.core.plan.rescheduling import Rescheduler
 from situate.core.plan.sandbox import Sandbox
-from situate.core.plugins.support.prices import Bill, hourly
+from situate.core.plugins.support.prices import NodeCost, hourly_cost
 from situate.core.state.view import View
 
 TOO_FEW: Final = 1
@@ -78,9 +78,9 @@ def _place_pending(read: PlanInput, sandbox: Sandbox) -> list[tuple[str, str]]:
     return [(one.key, one.node) for one in Rescheduler(sandbox).reschedule(pods) if not one.before]
 
 
-def _bill(read: PlanInput) -> Bill | None:
+def _bill(read: PlanInput) -> NodeCost | None:
     prices = read.prices
-    return None if prices is None else hourly(prices, View(read.cluster))
+    return None if prices is None else hourly_cost(prices, View(read.cluster))
 
 
 def _notes(pod: Pod, read: PlanInput, waiting_first: bool) -> list[str]:
@@ -97,7 +97,7 @@ def _notes(pod: Pod, read: PlanInput, waiting_first: bool) -> list[str]:
 
 
 def _lines(
-    found: FitResult, subject: str, waiting: list[tuple[str, str]], money: tuple[Bill, Bill] | None
+    found: FitResult, subject: str, waiting: list[tuple[str, str]], money: tuple[NodeCost, NodeCost] | None
 ) -> list[str]:
     least = "" if found.stopped else "at least "
     lines = [headline(f"{subject}: {least}{found.count} more fit{'s' if found.count == 1 else ''}", found.count > 0)]
@@ -119,7 +119,7 @@ def _lines(
 
 
 def _values(
-    found: FitResult, subject: str, waiting: list[tuple[str, str]], money: tuple[Bill, Bill] | None
+    found: FitResult, subject: str, waiting: list[tuple[str, str]], money: tuple[NodeCost, NodeCost] | None
 ) -> dict[str, Any]:
     return {
         "workload": subject,

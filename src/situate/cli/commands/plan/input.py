@@ -43,7 +43,7 @@ from situate.core.model.policy import PriorityClass
 from situate.core.model.priority import UnknownPriorityClassError, priority_classes, with_priority
 from situate.core.model.volumes import Volume
 from situate.core.plan.sandbox import Sandbox
-from situate.core.plugins.support.prices import UNKNOWN, PriceList, money
+from situate.core.plugins.support.prices import UNKNOWN, PriceList, format_price
 from situate.core.state.cluster import FINISHED_PHASES, Cluster
 from situate.kube.kinds import ALL_KINDS, needed_kinds
 from situate.wire.errors import InputError
@@ -113,7 +113,7 @@ class PlanInput:
         if self.prices is None or not names:
             return None
         found = [self.prices.of(self.node(name)) for name in names]
-        return None if UNKNOWN in found else {"amount": money(sum(found)), "currency": self.prices.currency}
+        return None if UNKNOWN in found else {"amount": format_price(sum(found)), "currency": self.prices.currency}
 
     def pending_pods(self) -> list[Pod]:
         """Pods that wait for a node, and could be placed."""

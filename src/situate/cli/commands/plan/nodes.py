@@ -32,7 +32,7 @@ from situate.core.model.pod import Pod
 from situate.core.plan.eviction_rules import DAEMON, node_pod_verdict
 from situate.core.plan.sandbox import Sandbox, recreated
 from situate.core.plan.sizing import NodesNeeded, NodeTemplate, nodes_needed
-from situate.core.plugins.support.prices import MILLIONTHS, money
+from situate.core.plugins.support.prices import MILLIONTHS, format_price
 from situate.core.state.cluster import FINISHED_PHASES, Cluster
 
 NOT_ALL: Final = 1
@@ -179,7 +179,7 @@ def _share(want: int, have: int) -> str:
 
 def _money(amount: Fraction | None) -> str:
     """Rounded down: a lower bound must not be rounded up."""
-    return "-" if amount is None else money(int(amount * MILLIONTHS))
+    return "-" if amount is None else format_price(int(amount * MILLIONTHS))
 
 
 def _values(found: NodesNeeded, shapes: Sequence[NodeTemplate], before: int | None, currency: str) -> dict[str, Any]:

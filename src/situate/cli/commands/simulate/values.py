@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from situate.core.plugins.support.prices import money
+from situate.core.plugins.support.prices import format_price
 
 if TYPE_CHECKING:
     from situate.core.changes import Millis
@@ -95,7 +95,7 @@ def _money(one: Money) -> dict[str, Any]:
 
 
 def _amount(value: float) -> str:
-    return money(round(value * 1_000_000))
+    return format_price(round(value * 1_000_000))
 
 
 def _series(figures: Figures) -> dict[str, Any]:

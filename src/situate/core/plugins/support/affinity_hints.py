@@ -14,7 +14,7 @@ from situate.core.state.classes import PodClass, TermKind
 from situate.core.state.matching import NamespaceLabels, PodTerm
 
 
-def affinity_wakes(pod: PodClass, event: WakeEvent) -> bool:
+def affinity_hint(pod: PodClass, event: WakeEvent) -> bool:
     """Whether the event could help a refused pod."""
     if event.own:
         return True  # its labels changed, so terms of bound pods may no longer match it
@@ -35,7 +35,7 @@ def affinity_wakes(pod: PodClass, event: WakeEvent) -> bool:
             return True
 
 
-def spoken_of(pods: PodTerm) -> PodTerm:
+def for_pending_pod(pods: PodTerm) -> PodTerm:
     """The term as Kubernetes evaluates it for a pending pod.
 
     Kubernetes lists the namespaces that the selector matches, and then evaluates the selector once more, on no labels.
@@ -58,13 +58,13 @@ def _namespaces(event: WakeEvent) -> NamespaceLabels:
 def _is_wanted(pod: PodClass, other: PodClass, namespaces: NamespaceLabels) -> bool:
     """Whether the other pod matches every affinity term of this pod."""
     near = pod.terms_of(TermKind.REQUIRED_AFFINITY)
-    return bool(near) and all(_speaks(spoken_of(term.pods), other, namespaces) for term in near)
+    return bool(near) and all(_speaks(for_pending_pod(term.pods), other, namespaces) for term in near)
 
 
 def _unwanted(pod: PodClass, other: PodClass, namespaces: NamespaceLabels) -> list[bool]:
     """For each anti-affinity term of the pod, whether it matches the other pod."""
     apart = pod.terms_of(TermKind.REQUIRED_ANTI_AFFINITY)
-    return [_speaks(spoken_of(term.pods), other, namespaces) for term in apart]
+    return [_speaks(for_pending_pod(term.pods), other, namespaces) for term in apart]
 
 
 def _speaks(term: PodTerm, other: PodClass, namespaces: NamespaceLabels) -> bool:

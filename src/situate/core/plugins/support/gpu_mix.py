@@ -31,7 +31,7 @@ NO_ROOM: Final = float(1 << 42)
 
 
 @dataclass(frozen=True, slots=True)
-class Typical:
+class ExpectedPod:
     """An expected pod: its relative frequency and its requests."""
 
     weight: float = 1.0
@@ -106,12 +106,12 @@ class _Entry:
     allowed: Mask | None
 
 
-def given_mix(typical: Sequence[Typical], exponent: float, whole: View) -> Mix:
+def configured_mix(typical: Sequence[ExpectedPod], exponent: float, whole: View) -> Mix:
     """The mix from the configuration."""
     return _compiled([_described(one, whole) for one in typical], exponent)
 
 
-def _described(one: Typical, whole: View) -> _Entry:
+def _described(one: ExpectedPod, whole: View) -> _Entry:
     chosen = Term(tuple(Requirement(key, IN, values) for key, values in one.nodes))
     mask = term_mask(chosen, whole) if one.nodes else None
     return _Entry(one.weight, one.milli_cpu, one.memory, one.devices, one.milli, mask)

@@ -40,12 +40,12 @@ def required_affinity_mask(pod: PodClass, view: View) -> Mask | None:
 
     Over all rows of the cluster, even where the view is narrowed: `mask[view.rows]` is the part it shows.
     """
-    if not demands_of_nodes(pod.spec):
+    if not constrains_nodes(pod.spec):
         return None
     return view.memo((REQUIRED_AFFINITY, pod.affinity_key), lambda whole: sealed(_required(pod.spec, whole)))
 
 
-def demands_of_nodes(spec: PodSpec) -> bool:
+def constrains_nodes(spec: PodSpec) -> bool:
     """Whether the pod has a nodeSelector or a required node affinity."""
     if spec.node_selector:
         return True

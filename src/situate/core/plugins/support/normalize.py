@@ -29,7 +29,7 @@ Ranking: TypeAlias = NodeRanking | Scores
 """Raw scores; or final scores, if they do not depend on which nodes are feasible."""
 
 
-def normalised(raw: IntColumn, feasible: Mask, *, reverse: bool = False) -> Scores:
+def normalized(raw: IntColumn, feasible: Mask, *, reverse: bool = False) -> Scores:
     """Scores relative to the highest raw score of a feasible node; inverted if `reverse`."""
     return scaled(raw, highest(raw, feasible), reverse=reverse)
 
@@ -47,7 +47,7 @@ def scaled(raw: IntColumn, top: int, *, reverse: bool = False) -> Scores:
     return np.subtract(MAX_SCORE, scores, out=scores) if reverse else scores
 
 
-def places(raw: IntColumn, feasible: Mask) -> Scores:
+def rank_scores(raw: IntColumn, feasible: Mask) -> Scores:
     """Scores by rank: 100 for the lowest raw score of a feasible node, less for the next, and so on.
 
     Ranks are equally far apart, by at least 1, down to 0: the best are distinguished however close they are, and after
@@ -79,14 +79,14 @@ def ranked(values: IntColumn, whole: View, *, reverse: bool = False) -> Ranking:
     return NodeRanking(sealed(values), top_row)
 
 
-def settled(key: Hashable, rank: Callable[[View], Ranking], view: View, *, reverse: bool = False) -> Scores:
+def cached_scores(key: Hashable, rank: Callable[[View], Ranking], view: View, *, reverse: bool = False) -> Scores:
     """The scores of a ranking that depends on nodes alone, normalized over the feasible nodes of the view."""
     found = view.memo(key, rank)
     if not isinstance(found, NodeRanking):
         return found[view.rows]
     values = found.values
     if view.size != len(values):
-        return normalised(values[view.rows], view.feasible, reverse=reverse)
+        return normalized(values[view.rows], view.feasible, reverse=reverse)
     feasible = view.feasible
     # Usually the best node is feasible, and no search is needed.
     top = int(values[found.top_row]) if feasible[found.top_row] else highest(values, feasible)

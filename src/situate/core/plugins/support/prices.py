@@ -23,7 +23,7 @@ MOST: Final = 1_000_000_000 * MILLIONTHS
 """A higher price counts as unknown."""
 UNKNOWN: Final = -1
 INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"
-COMES_WITH_THE_NODE: Final = ("DaemonSet", "Node")
+NODE_OWNERS: Final = ("DaemonSet", "Node")
 """The owners of pods that run because the node exists. A static pod's owner is its Node."""
 
 _DECIMAL: Final = re.compile(r"[0-9]{1,10}(\.[0-9]{1,12})?", re.ASCII)
@@ -73,7 +73,7 @@ NO_PRICES: Final = PriceList()
 
 
 @dataclass(frozen=True, slots=True)
-class Bill:
+class NodeCost:
     """The cost of the nodes in use."""
 
     currency: str
@@ -87,7 +87,7 @@ class Bill:
     @property
     def amount(self) -> str:
         """The money alone, as "1.234"."""
-        return money(self.millionths)
+        return format_price(self.millionths)
 
     def __str__(self) -> str:
         counted = f"{self.nodes} node{'' if self.nodes == 1 else 's'} in use"
@@ -104,18 +104,18 @@ def millionths(text: str) -> int:
     return found if found <= MOST else UNKNOWN
 
 
-def money(amount: int) -> str:
+def format_price(amount: int) -> str:
     """Format millionths, with at least two decimals."""
     whole, part = divmod(amount, MILLIONTHS)
     return f"{whole}.{f'{part:06}'.rstrip('0').ljust(2, '0')}"
 
 
-def hourly(prices: PriceList, view: View) -> Bill:
+def hourly_cost(prices: PriceList, view: View) -> NodeCost:
     """The hourly cost of the nodes in use."""
     rows = np.flatnonzero(in_use(view) & view.present)
     found = [prices.of(node) for row in rows.tolist() if (node := view.node(row)) is not None]
     known = [price for price in found if price != UNKNOWN]
-    return Bill(prices.currency, sum(known), len(found), len(found) - len(known))
+    return NodeCost(prices.currency, sum(known), len(found), len(found) - len(known))
 
 
 def price_column(prices: PriceList, view: View) -> IntColumn:
@@ -142,4 +142,4 @@ def in_use(view: View) -> Mask:
 
 
 def _any_own(kinds: Iterable[PodClass]) -> bool:
-    return any(kind.owner is None or kind.owner.kind not in COMES_WITH_THE_NODE for kind in kinds)
+    return any(kind.owner is None or kind.owner.kind not in NODE_OWNERS for kind in kinds)

@@ -35,7 +35,7 @@ class ShapePoint:
     score: int
 
 
-def amount_of(requests: Requests, name: str, *, nonzero: bool) -> int:
+def request_of(requests: Requests, name: str, *, nonzero: bool) -> int:
     """The request for one resource; `nonzero` applies Kubernetes' minimum for cpu and memory."""
     match name:
         case "cpu":
@@ -58,7 +58,7 @@ def scored_columns(
     """
     found = []
     for resource in resources:
-        amount = amount_of(requests, resource.name, nonzero=nonzero)
+        amount = request_of(requests, resource.name, nonzero=nonzero)
         column = view.resource(resource.name)
         if column < 0 or resource.name == "pods" or (not amount and is_scalar(resource.name)):
             continue
@@ -136,7 +136,7 @@ def _percentages_of_large(strategy: Strategy, view: View, column: int, amount: i
     return np.array(parts, np.float64)
 
 
-def broken_line(shape: Sequence[ShapePoint], utilization: int) -> int:
+def interpolated(shape: Sequence[ShapePoint], utilization: int) -> int:
     """The score at a utilization: linear between the points of the shape, constant outside."""
     before = shape[0]
     if utilization <= before.utilization:
@@ -154,7 +154,7 @@ def truncated(dividend: int, divisor: int) -> int:
     return dividend // divisor if dividend >= 0 else -(-dividend // divisor)
 
 
-def rounded(number: float) -> int:
+def round_half_up(number: float) -> int:
     """Go's math.Round for non-negative numbers: halves round up."""
     return int(np.floor(number + 0.5))
 
@@ -190,7 +190,7 @@ class Scoring:
         return total.astype(np.int64)
 
     def _by_shape(self, columns: Sequence[tuple[int, int, int]], view: View) -> Scores:
-        table = np.array([broken_line(self.shape, percent) for percent in range(MAX_UTILIZATION + 1)], np.int64)
+        table = np.array([interpolated(self.shape, percent) for percent in range(MAX_UTILIZATION + 1)], np.int64)
         total = np.zeros(view.size, np.int64)
         weights = np.zeros(view.size, np.int64)
         for column, amount, weight in columns:
@@ -257,8 +257,8 @@ def _shaped_at(cells: Cells, shape: Sequence[ShapePoint], row: int) -> int:
     for allocatable, used, amount, weight in cells:
         room = allocatable[row]
         if room:
-            score = broken_line(shape, min(used[row] + amount, room) * MAX_UTILIZATION // room)
+            score = interpolated(shape, min(used[row] + amount, room) * MAX_UTILIZATION // room)
             if score > 0:
                 weights += weight
                 total += score * weight
-    return rounded(total / weights) if weights else 0
+    return round_half_up(total / weights) if weights else 0

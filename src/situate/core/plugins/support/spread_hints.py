@@ -26,7 +26,7 @@ from situate.core.state.objects import ObjectTable
 Constraints = tuple[Constraint, ...]
 
 
-def spread_wakes(pod: PodClass, event: WakeEvent, defaults: tuple[TopologySpreadConstraint, ...]) -> bool:
+def spread_hint(pod: PodClass, event: WakeEvent, defaults: tuple[TopologySpreadConstraint, ...]) -> bool:
     """Whether the event could help a refused pod; `defaults` are for pods without constraints of their own."""
     if event.kind is Wake.WORKLOAD_CHANGED:
         return _companions_change(pod, event)

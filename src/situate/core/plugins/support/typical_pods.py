@@ -11,7 +11,7 @@ from situate.core.model.field_errors import child, forbidden, index, invalid, re
 from situate.core.model.gpu import DEVICE_MILLI, GPU_RESOURCE, MOST_DEVICES
 from situate.core.model.quantity import QuantityError, milli_value, parse_quantity, value
 from situate.core.plugins.support.arguments import ArgModel, PluginArgs, label_name_problems, range_problems
-from situate.core.plugins.support.gpu_mix import Typical
+from situate.core.plugins.support.gpu_mix import ExpectedPod
 
 MAX_TYPICAL_PODS: Final = 1_000
 """The plugins evaluate each of them on each node."""
@@ -50,10 +50,10 @@ class TypicalPod(ArgModel, frozen=True, kw_only=True):
                 problems.append(required(here, "at least one value"))
         return problems
 
-    def parse(self) -> Typical:
+    def parse(self) -> ExpectedPod:
         devices, milli = (1, self.gpu_milli) if self.gpu_milli else (self.gpu, DEVICE_MILLI)
         nodes = tuple((key, tuple(values)) for key, values in self.nodes.items())
-        return Typical(self.weight, milli_value(self.cpu), value(self.memory), devices, milli, nodes)
+        return ExpectedPod(self.weight, milli_value(self.cpu), value(self.memory), devices, milli, nodes)
 
 
 class TypicalPodsArgs(PluginArgs, frozen=True, kw_only=True):
@@ -75,7 +75,7 @@ class TypicalPodsArgs(PluginArgs, frozen=True, kw_only=True):
         return problems + range_problems(child(path, "weightExponent"), self.weight_exponent, 0, MAX_EXPONENT)
 
     @property
-    def mix(self) -> tuple[Typical, ...]:
+    def mix(self) -> tuple[ExpectedPod, ...]:
         """A pod that needs no GPU can use none of what is free, wherever it goes."""
         return tuple(pod.parse() for pod in self.typical_pods if pod.gpu or pod.gpu_milli)
 

@@ -11,7 +11,7 @@ from situate.core.plugins.support.claims import uses_claim
 from situate.core.state.classes import PodClass
 
 
-def binding_wakes(pod: PodClass, event: WakeEvent) -> bool:
+def volume_binding_hint(pod: PodClass, event: WakeEvent) -> bool:
     """Whether the event could help a refused pod. As in Kubernetes, any node or volume may."""
     before, after = event.item_before, event.item
     match event.kind:

@@ -27,7 +27,7 @@ from situate.core.plugins.support.claims import claim_uses, named_claims, uses_c
 from situate.core.state.classes import PodClass
 
 
-def limits_wake(pod: PodClass, event: WakeEvent) -> bool:
+def volume_limit_hint(pod: PodClass, event: WakeEvent) -> bool:
     """Whether the event could help a refused pod."""
     match event.kind:
         case Wake.POD_ADDED if event.pod is not None:

@@ -17,11 +17,11 @@ from situate.core.model.storage import PersistentVolume, PersistentVolumeClaim
 from situate.core.plugins.support.volume_topology import (
     STORAGE,
     affinity_terms,
-    allowed,
-    has_space,
-    lowest,
-    places,
-    reached,
+    first_matching,
+    matching_rows,
+    provisionable_rows,
+    reachable_rows,
+    rows_with_capacity,
 )
 from situate.core.state.columns import IdColumn, Mask
 from situate.core.state.objects import StorageObjects
@@ -86,7 +86,7 @@ def bound_claims(claims: Sequence[PersistentVolumeClaim], view: View) -> BoundCl
         volume = view.storage.volumes.get(claim.spec.volume_name)
         if volume is None:
             return BoundClaims(elsewhere, left, tuple(unreadable))
-        mask, problem, rows = reached(volume, view)
+        mask, problem, rows = reachable_rows(volume, view)
         if problem:
             unreadable.append((problem, rows & left))
         elsewhere |= left & ~mask
@@ -147,7 +147,7 @@ def _match(
     terms = [affinity_terms(volume.spec.node_affinity) for volume in volumes]
     names = {volume.metadata.name: at for at, volume in enumerate(volumes)}
     if not prebound and all(names.keys().isdisjoint(match.names) for match in earlier):
-        chosen = lowest(terms, view)
+        chosen = first_matching(terms, view)
         return VolumeMatch(claim, volumes, names, np.where(rows & (chosen < len(volumes)), chosen, NOTHING))
     chosen = np.full(view.size, NOTHING, np.intp)
     left = rows.copy()
@@ -156,7 +156,7 @@ def _match(
         for match in earlier:
             if (other := match.names.get(volume.metadata.name)) is not None:
                 untaken &= match.chosen != other
-        here = untaken & places(terms[at], view)
+        here = untaken & matching_rows(terms[at], view)
         chosen[here] = at
         # Where a volume provisioned for the claim cannot be reached, no other will do.
         left = left & ~(untaken if at < len(prebound) else here)
@@ -234,7 +234,7 @@ def _not_provided(provisions: Sequence[tuple[PersistentVolumeClaim, Mask]], view
         if made is None or made.provisioner in ("", NO_PROVISIONER):
             unmatched |= wanted
             continue
-        may = allowed(made, view)
+        may = provisionable_rows(made, view)
         unmatched |= wanted & ~may
-        no_space |= wanted & may & ~has_space(claim, made, view)
+        no_space |= wanted & may & ~rows_with_capacity(claim, made, view)
     return unmatched, no_space

@@ -45,11 +45,11 @@ def _label_terms(selector: NodeSelector) -> tuple[Term, ...]:
     return tuple(Term(labels=term.labels) for term in parse_terms(selector.node_selector_terms))
 
 
-def places(terms: Terms, view: View) -> Mask:
+def matching_rows(terms: Terms, view: View) -> Mask:
     return np.ones(view.size, np.bool_) if terms is None else node_selector_mask(terms, view)
 
 
-def lowest(choices: Sequence[Terms], view: View) -> IdColumn:
+def first_matching(choices: Sequence[Terms], view: View) -> IdColumn:
     """For each row, the first choice whose terms match it; `len(choices)` if none does.
 
     Most of many choices are pinned to one value of one label (a local volume to its node): those are looked up by
@@ -75,7 +75,7 @@ def lowest(choices: Sequence[Terms], view: View) -> IdColumn:
         open_rows = found > at
         if not open_rows.any():
             break
-        found[open_rows & places(choices[at], view)] = at
+        found[open_rows & matching_rows(choices[at], view)] = at
     return found
 
 
@@ -87,12 +87,12 @@ def _pinned(terms: Terms) -> tuple[str, str] | None:
     return (only.key, only.values[0]) if only.operator == IN and len(only.values) == 1 else None
 
 
-def reached(volume: PersistentVolume, view: View) -> tuple[Mask, str, Mask]:
+def reachable_rows(volume: PersistentVolume, view: View) -> tuple[Mask, str, Mask]:
     """Where a bound volume can be reached; and what is wrong with it, if anything.
 
     For a migrated in-tree volume, the CSI driver's topology counts.
     """
-    mask = places(affinity_terms(volume.spec.node_affinity), view)
+    mask = matching_rows(affinity_terms(volume.spec.node_affinity), view)
     nowhere = np.zeros(view.size, np.bool_)
     plugin = in_tree_plugin(volume.spec)
     if plugin is None or not plugin.driver:
@@ -105,11 +105,11 @@ def reached(volume: PersistentVolume, view: View) -> tuple[Mask, str, Mask]:
         handle(volume.spec, volume.metadata.labels)
     except MigrationError as error:
         return mask & ~moved, f"could not translate pv: {error}", moved
-    by_driver = places(affinity_terms(migrated_affinity(volume, plugin)), view)
+    by_driver = matching_rows(affinity_terms(migrated_affinity(volume, plugin)), view)
     return np.where(moved, by_driver, mask), "", nowhere
 
 
-def allowed(made: StorageClass, view: View) -> Mask:
+def provisionable_rows(made: StorageClass, view: View) -> Mask:
     """The rows where the class allows provisioning."""
     if not made.allowed_topologies:
         return np.ones(view.size, np.bool_)
@@ -124,7 +124,7 @@ def allowed(made: StorageClass, view: View) -> Mask:
     return node_selector_mask(tuple(terms), view)
 
 
-def has_space(claim: PersistentVolumeClaim, made: StorageClass, view: View) -> Mask:
+def rows_with_capacity(claim: PersistentVolumeClaim, made: StorageClass, view: View) -> Mask:
     """The rows where a driver that reports capacity has enough of it."""
     asked = claim.spec.resources.requests.get(STORAGE)
     driver = view.storage.csi_drivers.get(made.provisioner)
@@ -136,7 +136,7 @@ def has_space(claim: PersistentVolumeClaim, made: StorageClass, view: View) -> M
         for capacity in view.storage.capacities.values()
         if capacity.storage_class_name == made.metadata.name and _holds(capacity, size)
     ]
-    return lowest(roomy, view) < len(roomy)
+    return first_matching(roomy, view) < len(roomy)
 
 
 def _holds(capacity: CSIStorageCapacity, size: int) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
-from situate.core.model.amounts import Amounts, together
+from situate.core.model.amounts import Amounts
 from situate.server.kinds.core.persistentvolumeclaim import default_claim_spec
 from situate.server.kinds.quantities import (
     CPU,
