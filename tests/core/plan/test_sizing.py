@@ -11,7 +11,7 @@ from situate.core.config.defaults import default_configuration
 from situate.core.engine.framework import build_frameworks
 from situate.core.model.pod import Pod
 from situate.core.place.selecting import NOWHERE
-from situate.core.plan.lower_bound import PodDemand, lower_bound
+from situate.core.plan.lower_bound import ClassDemand, lower_bound
 from situate.core.plan.sandbox import Sandbox
 from situate.core.plan.simplex import maximise
 from situate.core.plan.sizing import NodesNeeded, NodeTemplate, nodes_needed
@@ -115,7 +115,7 @@ def test_the_answer_is_one_on_which_the_scheduler_places_everything(seed: int) -
 
 @given(st.lists(st.integers(1, 20), min_size=1, max_size=9))
 def test_no_arrangement_needs_less_than_the_bound(sizes: list[int]) -> None:
-    wanted = [PodDemand(sizes.count(size), (size,), (20 // size,)) for size in sorted(set(sizes))]
+    wanted = [ClassDemand(sizes.count(size), (size,), (20 // size,)) for size in sorted(set(sizes))]
     assert lower_bound(wanted, [(20,)], [Fraction(1)]).whole <= least_nodes(sizes, 20)
 
 
@@ -126,7 +126,7 @@ def test_classes_counted_as_the_smaller_of_them_weaken_the_bound_and_never_break
     # So many different classes and shapes that some have to be taken together.
     rooms = [(100 + at, 100) for at in range(12)]
     wanted = [
-        PodDemand(count, (cpu * 7 + at, memory * 11), tuple([5] * len(rooms)))
+        ClassDemand(count, (cpu * 7 + at, memory * 11), tuple([5] * len(rooms)))
         for at, (count, cpu, memory) in enumerate(drawn)
     ]
     volume = max(

@@ -27,7 +27,7 @@ EXACT: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
-class PodDemand:
+class ClassDemand:
     """A class of pods: how many, the requests of each, and how many fit a node of each shape; 0 if none may."""
 
     count: int
@@ -48,7 +48,7 @@ class LowerBound:
 
 
 def lower_bound(
-    demands: Sequence[PodDemand],
+    demands: Sequence[ClassDemand],
     rooms: Sequence[Sequence[int]],
     costs: Sequence[Fraction],
     free: Sequence[int] | None = None,
@@ -67,7 +67,7 @@ def lower_bound(
 # -- fewer classes -----------------------------------------------------------------------------------------------------
 
 
-def _few_enough(demands: Sequence[PodDemand], shapes: int) -> list[tuple[PodDemand, list[int]]]:
+def _few_enough(demands: Sequence[ClassDemand], shapes: int) -> list[tuple[ClassDemand, list[int]]]:
     """Groups of classes, each with the minimum requests of its members, and the members."""
     groups = _alike(demands, EXACT)
     for bits in (6, 5, 4, 3, 2, 1, 0):
@@ -77,7 +77,7 @@ def _few_enough(demands: Sequence[PodDemand], shapes: int) -> list[tuple[PodDema
     return [(_together([demands[at] for at in members]), members) for members in groups]
 
 
-def _alike(demands: Sequence[PodDemand], bits: int) -> list[list[int]]:
+def _alike(demands: Sequence[ClassDemand], bits: int) -> list[list[int]]:
     """The indexes of classes with the same shapes and about the same requests."""
     groups: dict[tuple[object, ...], list[int]] = {}
     for at, one in enumerate(demands):
@@ -92,10 +92,10 @@ def _rounded(amount: int, bits: int) -> int:
     return amount >> spare << spare if bits else 0
 
 
-def _together(those: Sequence[PodDemand]) -> PodDemand:
+def _together(those: Sequence[ClassDemand]) -> ClassDemand:
     asks = tuple(min(amounts) for amounts in zip(*(one.asks for one in those), strict=True))
     most = tuple(max(counts) for counts in zip(*(one.most for one in those), strict=True))
-    return PodDemand(sum(one.count for one in those), asks, most)
+    return ClassDemand(sum(one.count for one in those), asks, most)
 
 
 # -- the best prices ---------------------------------------------------------------------------------------------------
@@ -105,7 +105,10 @@ Prices = tuple[list[list[Fraction]], dict[tuple[int, int], Fraction], list[Fract
 
 
 def _prices(
-    demands: Sequence[PodDemand], rooms: Sequence[Sequence[int]], costs: Sequence[Fraction], free: Sequence[int] | None
+    demands: Sequence[ClassDemand],
+    rooms: Sequence[Sequence[int]],
+    costs: Sequence[Fraction],
+    free: Sequence[int] | None,
 ) -> Prices:
     shapes, kinds = len(rooms), len(demands)
     width = len(rooms[0]) if rooms else 0
@@ -147,7 +150,7 @@ def _exact(
 
 
 def _values(
-    demands: Sequence[PodDemand],
+    demands: Sequence[ClassDemand],
     rooms: Sequence[Sequence[int]],
     costs: Sequence[Fraction],
     free: Sequence[int] | None,

@@ -21,7 +21,7 @@ from situate.core.model.pod import Pod
 from situate.core.place.filtering import Filtered, combine
 from situate.core.place.profile import Profile
 from situate.core.place.selecting import NOWHERE
-from situate.core.plan.lower_bound import LowerBound, PodDemand, lower_bound
+from situate.core.plan.lower_bound import ClassDemand, LowerBound, lower_bound
 from situate.core.plan.rescheduling import queue_key
 from situate.core.plan.sandbox import Sandbox, recreated
 from situate.core.state.classes import PodClass, TermKind
@@ -84,7 +84,7 @@ class _SizingProblem:
     daemons: list[Pod]
     shapes: Sequence[NodeTemplate]
     rooms: list[tuple[int, ...]] = field(default_factory=list)
-    demands: list[PodDemand] = field(default_factory=list)
+    demands: list[ClassDemand] = field(default_factory=list)
     at: dict[str, int] = field(default_factory=dict)
     """The index in `demands` of each pod, by namespace/name."""
     unschedulable: list[tuple[str, str]] = field(default_factory=list)
@@ -167,7 +167,7 @@ def _look(sandbox: Sandbox, problem: _SizingProblem) -> None:
             asks = tuple(amounts.get(column, 0) for column in range(width))
             for pod in those:
                 problem.at[key_of(pod.metadata)] = len(problem.demands)
-            problem.demands.append(PodDemand(len(those), asks, most))
+            problem.demands.append(ClassDemand(len(those), asks, most))
             if not any(most) and sandbox.choose(those[0]) == NOWHERE:
                 problem.unschedulable += [(key_of(those[0].metadata), sandbox.decide(those[0]).message)]
     finally:

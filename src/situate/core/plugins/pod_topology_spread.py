@@ -24,7 +24,7 @@ from situate.core.plugins.support.spread_constraints import (
     NAME,
     SCHEDULE_ANYWAY,
     Constraint,
-    PodCounter,
+    MatchCounter,
     counted,
     default_constraints,
     domains_among,
@@ -109,7 +109,7 @@ def _constraint_problems(path: str, constraint: TopologySpreadConstraint) -> lis
 class HardConstraint:
     """One constraint, with all that depends on nodes alone."""
 
-    counted: PodCounter
+    counted: MatchCounter
     slack: int
     """How many more matching pods than the emptiest domain a domain may hold before this pod."""
     domains: IdColumn
@@ -258,7 +258,7 @@ def hard_constraints(pod: PodClass, constraints: tuple[Constraint, ...], view: V
     return tuple(_hard(pod, one, counted(pod, one, keys, view), view) for one in constraints)
 
 
-def _hard(pod: PodClass, constraint: Constraint, counts: PodCounter, view: View) -> HardConstraint:
+def _hard(pod: PodClass, constraint: Constraint, counts: MatchCounter, view: View) -> HardConstraint:
     domains = domains_among(counts, view)
     least = None if len(domains) else INT32_MAX
     if len(domains) < constraint.min_domains:

@@ -79,7 +79,7 @@ def own_selector(constraint: TopologySpreadConstraint, labels: Labels) -> Select
 
 
 @dataclass(frozen=True, slots=True)
-class PodCounter:
+class MatchCounter:
     """The pods that a constraint counts, the topology key, and the nodes that count."""
 
     topology_key: str
@@ -102,10 +102,10 @@ class PodCounter:
         return count_pods(view, self.matcher, None, eligible, counts_leaving=False)[:-1]
 
 
-def counted(pod: PodClass, constraint: Constraint, keys: tuple[str, ...], view: View) -> PodCounter:
+def counted(pod: PodClass, constraint: Constraint, keys: tuple[str, ...], view: View) -> MatchCounter:
     """`keys` are the labels without which a node does not count."""
     selector = constraint.selector
-    return PodCounter(
+    return MatchCounter(
         topology_key=constraint.topology_key,
         matcher=pods_in(pod.namespace, selector),
         counts_nobody=not selector.requirements,
@@ -160,7 +160,7 @@ def _tolerated(pod: PodClass, view: View) -> Mask:
     return np.array(view.by_taint_set(stands), np.bool_)[view.taint_set]
 
 
-def domains_among(counts: PodCounter, view: View) -> IdColumn:
+def domains_among(counts: MatchCounter, view: View) -> IdColumn:
     """The domains that have an eligible node."""
     topology_key, eligible = counts.topology_key, counts.eligible
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from situate.core.contract import MAX_SCORE, Scores
 from situate.core.plugins.support.spread_constraints import (
     Constraint,
-    PodCounter,
+    MatchCounter,
     counted,
     keyed_nodes,
     keys_of,
@@ -36,7 +36,7 @@ Sums = npt.NDArray[np.float64]
 class SoftConstraint:
     """One constraint, with all that depends on nodes alone."""
 
-    counted: PodCounter
+    counted: MatchCounter
     allowance: float
     """What its skew adds to every node."""
     by_node: bool
@@ -70,7 +70,7 @@ def soft_plan(pod: PodClass, constraints: tuple[Constraint, ...], view: View, *,
     return SoftPlan(parts, keyed, int(np.count_nonzero(keyed)))
 
 
-def _soft(counts: PodCounter, max_skew: int, keyed: Mask, view: View) -> SoftConstraint:
+def _soft(counts: MatchCounter, max_skew: int, keyed: Mask, view: View) -> SoftConstraint:
     ids, values = view.label(counts.topology_key)
     in_use = seen_domains(ids, len(values), keyed)
     blank = values.find("")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
-from situate.core.model.amounts import Amounts
+from situate.core.model.amounts import Amounts, combined
 from situate.server.kinds.core.persistentvolumeclaim import default_claim_spec
 from situate.server.kinds.quantities import (
     CPU,
@@ -251,7 +251,7 @@ def _total(spec: Mapping[str, Any], which: str) -> Amounts:
 
 def total_of(containers: Iterable[Mapping[str, Any]], inits: Iterable[Mapping[str, Any]], which: str) -> Amounts:
     """The sum of all containers' requests or limits, in billionths."""
-    return together([_asked(one, which) for one in containers], [_asked(one, which) for one in inits])
+    return combined([_asked(one, which) for one in containers], [_asked(one, which) for one in inits])
 
 
 def _asked(container: Mapping[str, Any], which: str) -> tuple[Amounts, bool]:
