@@ -158,8 +158,10 @@ class Causes(list[Cause]):
 
     def labels(self, found: Mapping[str, str], path: str) -> None:
         for key, value in found.items():
-            self.check(qualified_name_problems, key, path)
-            self.check(label_value_problems, value, path)
+            for problem in qualified_name_problems(key):
+                self.invalid(path, key, problem)
+            for problem in label_value_problems(value):
+                self.invalid(path, value, problem)
 
     def label_selector(self, selector: Mapping[str, Any] | None, path: str) -> None:
         """A metav1.LabelSelector: matchLabels and matchExpressions."""
