@@ -181,7 +181,8 @@ class LeaseWriter:
             try:
                 return await self._write()
             except LeaseError as error:
-                _log.v(2).info("Failed to update lease, reading it first", lock=self._lock, err=error.message)
+                lock = f"{self._store.namespace}/{self._store.name}"
+                _log.v(2).info("Failed to update lease, reading it first", lock=lock, err=error.message)
         found = await self._store.read()
         if found is None:
             return await self._create()
@@ -217,7 +218,3 @@ class LeaseWriter:
                 if not (error.conflict and tries_left):
                     raise
         return False
-
-    @property
-    def _lock(self) -> str:
-        return f"{self._store.namespace}/{self._store.name}"

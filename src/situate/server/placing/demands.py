@@ -11,12 +11,12 @@ from situate.core.model.pod import Pod
 from situate.server.placing.ledger import Amounts, Port, amounts_of, ports_of
 from situate.server.requests import Object
 
-__all__ = ["MOST", "PodDemand", "DemandCache"]
+__all__ = ["MOST", "SpecDemand", "DemandCache"]
 
 MOST: Final = 256
 
 
-class PodDemand(msgspec.Struct, frozen=True):
+class SpecDemand(msgspec.Struct, frozen=True):
     pod: Pod
     """With its spec only."""
     amounts: Amounts
@@ -29,14 +29,14 @@ class DemandCache:
     __slots__ = ("_known",)
 
     def __init__(self) -> None:
-        self._known: OrderedDict[int, tuple[Object, PodDemand]] = OrderedDict()
+        self._known: OrderedDict[int, tuple[Object, SpecDemand]] = OrderedDict()
 
-    def of(self, spec: Object) -> PodDemand:
+    def of(self, spec: Object) -> SpecDemand:
         known = self._known.get(id(spec))
         if known is not None:
             return known[1]  # we hold it, so no other object has its id
         pod = msgspec.convert({"spec": spec}, Pod)
-        made = PodDemand(pod, amounts_of(pod), ports_of(pod))
+        made = SpecDemand(pod, amounts_of(pod), ports_of(pod))
         self._known[id(spec)] = (spec, made)
         if len(self._known) > MOST:
             self._known.popitem(last=False)
