@@ -61,7 +61,7 @@ def bound(pod: Pod, node: str) -> Pod:
 
 
 def differences(scenario: Scenario, verdicts: list[dict[str, Any]]) -> Iterator[str]:
-    """What standing answers and placers say otherwise than was recorded."""
+    """Where cached verdicts and placers differ from what was recorded."""
     cluster = Cluster()
     cluster.load(scenario.objects.nodes, scenario.objects.named(), scenario.objects.pods)
     profiles = {name: deciding.profile for name, deciding in build_frameworks(scenario.config).items()}

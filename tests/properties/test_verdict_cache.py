@@ -1,4 +1,4 @@
-"""Whatever comes, changes and goes: standing answers equal fresh ones, and every kept sum equals a recount."""
+"""Whatever comes, changes and goes: cached verdicts equal fresh ones, and every kept sum equals a recount."""
 
 from __future__ import annotations
 

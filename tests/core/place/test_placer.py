@@ -164,7 +164,7 @@ def classes(cluster: Cluster, count: int) -> list[PodClass]:
 
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> list[PodClass]:
-    """The classes for which standing answers were made, in order."""
+    """The classes for which verdict caches were made, in order."""
     found: list[PodClass] = []
 
     class Counted(VerdictCache):
