@@ -418,7 +418,10 @@ def one_profile_decides_for_all(patch: pytest.MonkeyPatch) -> None:
 
 
 def promises_of_an_earlier_scheduler_are_overlooked(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Cycle, "renominate", lambda *_: None)
+    real = Preemptor.renominate
+    patch.setattr(
+        Preemptor, "renominate", lambda self, entry, node: real(self, entry, node) if entry.attempts else None
+    )
 
 
 def pods_that_came_before_their_node_are_not_counted(patch: pytest.MonkeyPatch) -> None:

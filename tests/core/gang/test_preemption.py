@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from builders import node, pod, selector
 from situate.core.engine.framework import default_framework
 from situate.core.gang.draft import Draft
-from situate.core.gang.lower_priority import LowerOnDraft
 from situate.core.gang.plan import Member, Plan, Planner
-from situate.core.gang.preemption import BUDGETS_FORBID, make_room, make_room_somewhere
+from situate.core.gang.preemption import BUDGETS_FORBID, LowerOnDraft, make_room, make_room_somewhere
 from situate.core.gang.topology import domains
 from situate.core.model.meta import ObjectMeta
 from situate.core.model.policy import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus

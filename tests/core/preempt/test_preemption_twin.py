@@ -16,8 +16,7 @@ from situate.core.model.policy import PodDisruptionBudget, PodDisruptionBudgetSp
 from situate.core.place.diagnosis import NodeRefusal, diagnose
 from situate.core.place.filtering import run_filters
 from situate.core.preempt import FitFailureFinder, NominatedPods, PostFilterResult, PreemptionOptions, preempt
-from situate.core.preempt.freed import freed
-from situate.core.preempt.lower_priority import LowerTables
+from situate.core.preempt.lower_priority import LowerTables, freed
 from situate.core.state.classes import CPU, PODS, PodClass
 from situate.core.state.cluster import Cluster
 from situate.core.state.pods import BoundPod

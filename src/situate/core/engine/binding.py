@@ -46,8 +46,6 @@ class AbandonedBind(NamedTuple):
 
 
 class BindingCycle:
-    """Keeps the reservations of one engine."""
-
     def __init__(self, state: EngineState, selection: NodeSelection, interest: ExtenderInterest) -> None:
         self._state = state
         self._selection = selection
@@ -191,7 +189,6 @@ class BindingCycle:
             state.events.extend(object_events(taken, free, state.cluster.objects))
 
     def confirm(self, key: str, node: str) -> None:
-        """The pod was seen bound, by us or by another scheduler."""
         reservation = self._state.reservations.pop(key, None)
         if reservation is not None and reservation.asked and reservation.node == node:
             self._scheduled(reservation)  # the answer to the bind comes later, and is ignored

@@ -54,15 +54,12 @@ class Compared:
 
     @property
     def gap(self) -> int | None:
-        """How much less their node scores than ours."""
         if self.our_score is None or self.their_score is None:
             return None
         return max(0, self.our_score - self.their_score)  # a nominated node is ours whatever it scores
 
 
 class Comparer:
-    """Compares choices about the waiting pods of one engine."""
-
     def __init__(self, cycle: Cycle) -> None:
         self._cluster, self._interest = cycle.selection.cluster, cycle.interest
         self._selection = cycle.selection

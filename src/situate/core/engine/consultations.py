@@ -39,8 +39,6 @@ LEFT_OUT: Final = "node(s) were left out by an extender"
 
 @dataclass(frozen=True, slots=True)
 class NodeRefused:
-    """An extender refused a node."""
-
     text: str
     eviction_helps: bool
 

@@ -74,8 +74,6 @@ RESULTS: Final[dict[str, Result]] = {"Unschedulable": "unschedulable", "Schedule
 
 
 class Cycle:
-    """Decides on waiting pods, and carries the decisions out."""
-
     def __init__(
         self,
         state: EngineState,
@@ -90,9 +88,9 @@ class Cycle:
         self.interest = ExtenderInterest(extenders)
         self.selection = NodeSelection(state.cluster, frameworks, state.nominations, stopwatch)
         self._binding = BindingCycle(state, self.selection, self.interest)
-        self._preemptor = Preemptor(state)
+        self.preemptor = Preemptor(state)
         self._extenders = ExtenderScheduling(state, self.selection, self.interest)
-        self._gangs = GangScheduling(state, self.selection, self.interest)
+        self.gangs = GangScheduling(state, self.selection, self.interest)
 
     def begin(self, now: Millis) -> None:
         self._state.now = now
@@ -116,7 +114,7 @@ class Cycle:
             case EvictDone():
                 pass  # the victim will be seen to leave
             case EvictFailed(ref, _):
-                self._preemptor.evict_failed(ref)
+                self.preemptor.evict_failed(ref)
             case ExtenderSaid():
                 self._apply_guarded(self._extenders.answered(answer))
             case _:
@@ -125,13 +123,12 @@ class Cycle:
     # -- deciding ------------------------------------------------------------------------------------------------
 
     def decide(self, entry: QueuedPod) -> None:
-        """Place a pod, or preempt for it, or mark it unschedulable."""
         if entry.pod.metadata.deletion_timestamp is not None:
             note = f"skip schedule deleting pod: {entry.key}"
             self._state.report(entry.ref, ("Warning", "FailedScheduling", "Scheduling", note))
             self.leave(entry.key)
             return
-        gang = self._gangs.decide(entry)
+        gang = self.gangs.decide(entry)
         if gang is not None:
             self._decide_gang(gang)
             return
@@ -166,7 +163,7 @@ class Cycle:
                 self._fail(entry, str(error))
 
     def review_gangs(self) -> None:
-        self._apply(self._gangs.review())
+        self._apply(self.gangs.review())
 
     # -- carrying out --------------------------------------------------------------------------------------------
 
@@ -218,11 +215,11 @@ class Cycle:
                 self._binding.release(reservation)
                 self._fail(reservation.entry, problem)
             case HoldNode(entry, node):
-                self._preemptor.nominate(entry, node)
+                self.preemptor.nominate(entry, node)
             case EndNomination(key):
-                self._preemptor.withdraw_one(key)
+                self.preemptor.withdraw_one(key)
             case EvictPod(victim, node, preemptor, message, event):
-                self._preemptor.evict(victim, node, preemptor, message, event)
+                self.preemptor.evict(victim, node, preemptor, message, event)
             case ReviewGang(gang_id, after_ms):
                 state.timers.set(state.now + after_ms, "gang", gang_id)
             case SetGroupCondition():
@@ -266,9 +263,9 @@ class Cycle:
             going = all_going(found.victims, entry.priority, self._evicted_together)
             if going is not None:
                 victims = [victim for victim in going if not victim.leaving]
-                self._preemptor.preempt(entry, victims, state.cluster.nodes.names[found.node_row])
+                self.preemptor.preempt(entry, victims, state.cluster.nodes.names[found.node_row])
         elif found is not None and found.withdraws:
-            self._preemptor.withdraw(entry.key)
+            self.preemptor.withdraw(entry.key)
         state.queue.add_unschedulable(entry, state.now)
 
     def _evicted_together(self, victim: BoundPod, priority: int) -> Sequence[BoundPod] | None:
@@ -313,10 +310,7 @@ class Cycle:
     # -- nodes and pods that come, change and leave ---------------------------------------------------------------
 
     def node_changed(self, before: Node | None, after: Node) -> None:
-        self._apply(self._gangs.node_changed(before, after))
-
-    def group_changed(self, item: object) -> None:
-        self._gangs.group_changed(item)
+        self._apply(self.gangs.node_changed(before, after))
 
     def node_gone(self, name: str) -> None:
         cluster = self._state.cluster
@@ -327,7 +321,7 @@ class Cycle:
             cluster.remove_node(name)
             self._state.events.extend(node_left(node, kinds, cluster.objects))
         for nomination in self._state.nominations.on(name):
-            self._preemptor.withdraw(nomination.ref.key)
+            self.preemptor.withdraw(nomination.ref.key)
 
     def confirm(self, key: str, node: str) -> None:
         """The pod was seen bound, by us or by another scheduler: it waits no longer."""
@@ -351,17 +345,6 @@ class Cycle:
         self._binding.give_back_volumes(ref.key)
         self._state.evictions.pop(ref.uid, None)
 
-    def waiting_changed(self, entry: QueuedPod) -> None:
-        self._preemptor.restate(entry)
-
-    def renominate(self, entry: QueuedPod, node: str) -> None:
-        """The pod came with a nomination that an earlier scheduler made."""
-        self._preemptor.renominate(entry, node)
-
-    def follow(self, entry: QueuedPod, node: str) -> None:
-        """The leader nominated a node for the pod, or ended a nomination."""
-        self._preemptor.follow(entry, node)
-
     # -- timers --------------------------------------------------------------------------------------------------
 
     def next_timer_ms(self) -> Millis | None:
@@ -376,10 +359,10 @@ class Cycle:
                 case "bind" | "volumes":
                     self._abandon(self._binding.timer(timer))
                 case "evict":
-                    self._preemptor.evict_again(timer.key)
+                    self.preemptor.evict_again(timer.key)
                 case "extender":
                     self._apply_guarded(self._extenders.timed_out(timer.version))
                 case "gang":
-                    self._gangs.timer(timer.key)
+                    self.gangs.timer(timer.key)
                 case "nomination":
-                    self._preemptor.time_out(timer.key, timer.version)
+                    self.preemptor.time_out(timer.key, timer.version)

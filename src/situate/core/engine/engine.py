@@ -194,14 +194,14 @@ class Engine:
             entry.state = QueueState.GATED if pod.spec.scheduling_gates else QueueState.ACTIVE
             self.queue.add(entry)
             if pod.status.nominated_node_name:
-                self.cycle.renominate(entry, pod.status.nominated_node_name)
+                self.cycle.preemptor.renominate(entry, pod.status.nominated_node_name)
             return
         if not self.leading and pod.status.nominated_node_name != entry.nominated:
-            self.cycle.follow(entry, pod.status.nominated_node_name)
+            self.cycle.preemptor.follow(entry, pod.status.nominated_node_name)
         before, gated = entry.kind, entry.state is QueueState.GATED
         other_notes = entry.pod.metadata.annotations != pod.metadata.annotations
         entry.pod, entry.kind = pod, kind
-        self.cycle.waiting_changed(entry)
+        self.cycle.preemptor.restate(entry)
         if entry.state in (QueueState.IN_FLIGHT, QueueState.RESERVED) and pod.metadata.deletion_timestamp is not None:
             self.cycle.leave(ref.key)  # it cannot be bound any more, so others may have its room at once
         elif entry.state in (QueueState.IN_FLIGHT, QueueState.RESERVED):
@@ -243,7 +243,7 @@ class Engine:
         before = self.cluster.find_object(item)
         if self.cluster.put_object(item):
             self.state.events.extend(object_events(before, item, self.cluster.objects))
-            self.cycle.group_changed(item)
+            self.cycle.gangs.group_changed(item)
 
     def _object_gone(self, item: NamedObject | PriorityClass) -> None:
         if isinstance(item, PriorityClass):
@@ -252,7 +252,7 @@ class Engine:
         before = self.cluster.find_object(item)
         if self.cluster.forget_object(item):
             self.state.events.extend(object_events(before, None, self.cluster.objects))
-            self.cycle.group_changed(item)
+            self.cycle.gangs.group_changed(item)
 
     # -- waking --------------------------------------------------------------------------------------------------
 

@@ -28,7 +28,6 @@ class ExtenderInterest:
         return [at for at in self._order if verb_of(self.extenders[at], verb) and self._interested(at, pod)]
 
     def has_say(self, pod: PodClass) -> bool:
-        """Whether any extender has a say on nodes for a pod."""
         return bool(self._order) and any(
             (self.extenders[at].filter_verb or self.extenders[at].prioritize_verb) and self._interested(at, pod)
             for at in self._order
@@ -69,6 +68,5 @@ def name_of(extender: Extender) -> str:
 
 
 def timeout_ms(extender: Extender) -> Millis:
-    """How long one call may take."""
     timeout = extender.http_timeout if extender.http_timeout > 0 else EXTENDER_TIMEOUT
     return max(1, timeout // NANOS_PER_MS)

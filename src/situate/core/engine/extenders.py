@@ -43,8 +43,6 @@ Actions: TypeAlias = Sequence[ExtenderAction]
 
 
 class ExtenderScheduling:
-    """What extenders have a say in, for one engine."""
-
     def __init__(self, state: EngineState, selection: NodeSelection, interest: ExtenderInterest) -> None:
         self._state = state
         self._cluster = state.cluster
@@ -109,7 +107,6 @@ class ExtenderScheduling:
             return (Fail(outcome.consultation.entry, str(error)),)
 
     def _follow(self, outcome: Outcome) -> Actions:
-        """What follows from what extenders said so far."""
         one = outcome.consultation
         match outcome.kind:
             case "asked":
@@ -178,7 +175,6 @@ class ExtenderScheduling:
     # -- the cluster as it is ------------------------------------------------------------------------------------
 
     def _fit_failure(self, one: Consultation) -> FitFailure:
-        """Why the pod fits nowhere now, with what extenders refused."""
         found = ((self._row(node), why) for node, why in one.refused.items())
         rejections = [ExtenderRejection(row, why.text, why.eviction_helps) for row, why in found if row != NOWHERE]
         failure = self._selection.fit_failure(one.entry, self._state.evictions)

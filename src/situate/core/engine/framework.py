@@ -52,7 +52,6 @@ def build_frameworks(
 
 
 def default_framework() -> Framework:
-    """The framework of the default configuration."""
     return next(iter(build_frameworks(default_configuration()).values()))
 
 

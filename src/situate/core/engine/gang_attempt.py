@@ -40,8 +40,6 @@ NO_VOLUMES_FOR_ALL: Final = "no nodes were found where each pod of gang {} gets 
 
 
 class GangAttempt:
-    """Of one gang, at one moment."""
-
     def __init__(
         self,
         state: EngineState,
@@ -177,7 +175,6 @@ class GangAttempt:
         return evicted_together(victim, priority, self._state.gangs, self._cluster)
 
     def _victims_are_leaving(self) -> bool:
-        """Whether room is being made for this gang already."""
         members = self._gang.members
         if any(eviction.preemptor.key in members for eviction in self._state.evictions.values()):
             return True

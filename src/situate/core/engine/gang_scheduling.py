@@ -45,8 +45,6 @@ GIVEN_UP: Final = "gang {} could not be bound whole in time"
 
 
 class GangScheduling:
-    """All gangs of one engine."""
-
     def __init__(self, state: EngineState, selection: NodeSelection, interest: ExtenderInterest) -> None:
         self._state = state
         self._selection = selection
@@ -200,7 +198,6 @@ class GangScheduling:
         return group_condition(gang, self._state.cluster.objects, status, reason, message)
 
     def _dissolve(self, gang: Gang, status: GangStatus) -> Iterator[GangAction]:
-        """Give up the reservations, and evict the bound pods."""
         problem = GIVEN_UP.format(gang.name)
         for key in status.placed:
             reservation = self._state.reservations.get(key)

@@ -67,8 +67,6 @@ class Eviction:
 
 
 class Nominations:
-    """Which node is nominated for which pod."""
-
     def __init__(self) -> None:
         self._by_pod: dict[str, Nomination] = {}
         self._by_node: dict[str, dict[str, Nomination]] = {}

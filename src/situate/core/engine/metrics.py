@@ -19,8 +19,6 @@ Result: TypeAlias = Literal["scheduled", "unschedulable", "error"]
 
 
 class FailedAttempt(NamedTuple):
-    """An attempt without a bind."""
-
     profile: str
     result: Result
     took_ms: Millis | None = None
@@ -38,8 +36,6 @@ class BindingResult(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class EngineMetrics:
-    """Filled by the engine."""
-
     incoming: Incoming = field(default_factory=dict)
     """Pods that came to a part of the queue."""
     preemptions: int = 0

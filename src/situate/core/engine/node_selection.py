@@ -26,8 +26,6 @@ from situate.core.state.view import View
 
 
 class NodeSelection:
-    """Answers for all frameworks of one engine."""
-
     def __init__(
         self,
         cluster: Cluster,
@@ -111,7 +109,6 @@ class NodeSelection:
         )
 
     def nominated(self, entry: QueuedPod) -> NominatedPods:
-        """The nominated pods that count for a pod."""
         return self._nominated.seen_by(entry)
 
     def sample_message(self, entry: QueuedPod, failure: FitFailure) -> str:

@@ -38,8 +38,6 @@ class NominatedByPriority:
 
 
 class _Kept:
-    """The nominated pods of a priority or above."""
-
     __slots__ = ("_epoch", "_position", "_priority", "_rows", "nominated")
 
     def __init__(self, priority: int) -> None:

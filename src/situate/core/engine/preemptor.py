@@ -22,13 +22,10 @@ RETRY_MS: Final = 500
 
 
 class Preemptor:
-    """Keeps the nominations and evictions of one engine."""
-
     def __init__(self, state: EngineState) -> None:
         self._state = state
 
     def preempt(self, entry: QueuedPod, victims: Sequence[BoundPod], node: str) -> None:
-        """Nominate the node for the pod, and evict the victims."""
         self.nominate(entry, node)
         self._state.metrics.victims.append(len(victims))
         message = f"{entry.pod.spec.scheduler_name}: preempting to accommodate a higher priority pod"
@@ -75,7 +72,6 @@ class Preemptor:
         self._state.timers.set(made.until_ms, "nomination", made.ref.key, made.version)
 
     def time_out(self, key: str, version: int) -> None:
-        """The victims did not leave in time."""
         nomination = self._state.nominations.get(key)
         if nomination is not None and nomination.version == version:
             self.withdraw(key, in_vain=True)
@@ -106,7 +102,6 @@ class Preemptor:
     # -- evictions -----------------------------------------------------------------------------------------------
 
     def evict(self, victim: PodRef, node: str, preemptor: PodRef, message: str, event: EventTexts) -> None:
-        """Ask for an eviction, once."""
         if victim.uid in self._state.evictions:
             return
         self._state.evictions[victim.uid] = Eviction(victim, node, preemptor, message)

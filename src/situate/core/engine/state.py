@@ -64,7 +64,6 @@ class EngineState:
         return ended is not None
 
     def known_uid(self, key: str) -> str | None:
-        """The uid of the waiting or bound pod of this name."""
         entry = self.queue.get(key)
         return entry.ref.uid if entry is not None else self.cluster.uid_of(key)
 

@@ -43,5 +43,4 @@ class Timers:
         return self._heap[0].due_ms if self._heap else None
 
     def pop(self, now: Millis) -> Timer | None:
-        """The next timer that is due, or None."""
         return heappop(self._heap) if self._heap and self._heap[0].due_ms <= now else None

@@ -27,45 +27,23 @@ from situate.core.state.classes import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Pod
 from situate.core.state.objects import ObjectTable
 from situate.core.state.vocab import Vocab
 
-WORKLOADS: Final[Mapping[type, Wake]] = MappingProxyType(
-    dict.fromkeys((Service, ReplicationController, ReplicaSet, StatefulSet), Wake.WORKLOAD_CHANGED)
-)
-ADDED: Final[Mapping[type, Wake]] = MappingProxyType(
+ObjectWakes: TypeAlias = tuple[Wake | None, Wake | None, Wake | None]
+"""The events for an object that was added, that changed, and that was deleted."""
+
+OBJECT_WAKES: Final[Mapping[type, ObjectWakes]] = MappingProxyType(
     {
-        PersistentVolumeClaim: Wake.CLAIM_ADDED,
-        PersistentVolume: Wake.VOLUME_ADDED,
-        StorageClass: Wake.STORAGE_CLASS_ADDED,
-        CSINode: Wake.CSI_NODE_ADDED,
-        CSIStorageCapacity: Wake.CSI_CAPACITY_ADDED,
-        LatencyTable: Wake.LATENCY_CHANGED,
-        **WORKLOADS,
+        PersistentVolumeClaim: (Wake.CLAIM_ADDED, Wake.CLAIM_UPDATED, Wake.CLAIM_DELETED),
+        PersistentVolume: (Wake.VOLUME_ADDED, Wake.VOLUME_UPDATED, Wake.VOLUME_DELETED),
+        StorageClass: (Wake.STORAGE_CLASS_ADDED, Wake.STORAGE_CLASS_UPDATED, Wake.STORAGE_CLASS_DELETED),
+        CSINode: (Wake.CSI_NODE_ADDED, Wake.CSI_NODE_UPDATED, Wake.CSI_NODE_DELETED),
+        CSIDriver: (None, Wake.CSI_DRIVER_UPDATED, Wake.CSI_DRIVER_DELETED),
+        CSIStorageCapacity: (Wake.CSI_CAPACITY_ADDED, Wake.CSI_CAPACITY_UPDATED, None),
+        VolumeAttachment: (None, None, Wake.VOLUME_ATTACHMENT_DELETED),
+        LatencyTable: (Wake.LATENCY_CHANGED,) * 3,
+        **dict.fromkeys((Service, ReplicationController, ReplicaSet, StatefulSet), (Wake.WORKLOAD_CHANGED,) * 3),
     }
 )
-UPDATED: Final[Mapping[type, Wake]] = MappingProxyType(
-    {
-        PersistentVolumeClaim: Wake.CLAIM_UPDATED,
-        PersistentVolume: Wake.VOLUME_UPDATED,
-        StorageClass: Wake.STORAGE_CLASS_UPDATED,
-        CSINode: Wake.CSI_NODE_UPDATED,
-        CSIDriver: Wake.CSI_DRIVER_UPDATED,
-        CSIStorageCapacity: Wake.CSI_CAPACITY_UPDATED,
-        LatencyTable: Wake.LATENCY_CHANGED,
-        **WORKLOADS,
-    }
-)
-DELETED: Final[Mapping[type, Wake]] = MappingProxyType(
-    {
-        PersistentVolumeClaim: Wake.CLAIM_DELETED,
-        PersistentVolume: Wake.VOLUME_DELETED,
-        StorageClass: Wake.STORAGE_CLASS_DELETED,
-        CSINode: Wake.CSI_NODE_DELETED,
-        CSIDriver: Wake.CSI_DRIVER_DELETED,
-        VolumeAttachment: Wake.VOLUME_ATTACHMENT_DELETED,
-        LatencyTable: Wake.LATENCY_CHANGED,
-        **WORKLOADS,
-    }
-)
-"""A change that is in none of these tables helps no pod: a budget only limits preemption, and does not bind it."""
+"""Other objects help no pod: a budget only limits preemption, and does not bind it."""
 
 Counted: TypeAlias = tuple[PodClass, str, bool]
 """A pod that is counted on a node: its class, the node, and whether it is being deleted."""
@@ -200,8 +178,9 @@ def object_events(before: NamedObject | None, after: NamedObject | None, objects
         if before.spec != after.spec:  # it is immutable, so this is another: the one that we knew is gone
             yield WakeEvent(Wake.VOLUME_ATTACHMENT_DELETED, item=before, objects=objects)
         return
-    kinds = DELETED if after is None else ADDED if before is None else UPDATED
-    if (kind := kinds.get(type(item))) is not None:
+    added, changed, deleted = OBJECT_WAKES.get(type(item), (None, None, None))
+    kind = deleted if after is None else added if before is None else changed
+    if kind is not None:
         yield WakeEvent(kind, item=item, item_before=None if after is None else before, objects=objects)
 
 

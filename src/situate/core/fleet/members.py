@@ -13,8 +13,6 @@ __all__ = ["FleetMember", "Roster"]
 
 @dataclass(frozen=True, slots=True, order=True)
 class FleetMember:
-    """One scheduler of a fleet."""
-
     name: str
     schedulers: tuple[str, ...] = ()
     """The schedulerNames that it decides for; none: all."""
@@ -48,13 +46,11 @@ class Roster:
         self._me = me
 
     def seen(self, member: FleetMember, word: str, lease_s: float, now: float) -> None:
-        """The lease of a member was read."""
         known = self._seen.get(member.name)
         since = known.since if known is not None and known.word == word else now
         self._seen[member.name] = _Sighting(member, word, since, lease_s)
 
     def gone(self, name: str) -> None:
-        """A member released its lease."""
         self._seen.pop(name, None)
 
     def only(self, names: frozenset[str]) -> None:
@@ -62,7 +58,6 @@ class Roster:
         self._seen = {name: one for name, one in self._seen.items() if name in names}
 
     def live(self, now: float) -> tuple[FleetMember, ...]:
-        """By name."""
         others = (one.member for one in self._seen.values() if now < one.until and one.member.name != self._me.name)
         return tuple(sorted((self._me, *others)))
 

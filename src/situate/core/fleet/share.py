@@ -38,8 +38,6 @@ UNSCHEDULABLE: Final = "Unschedulable"
 
 @dataclass(slots=True, eq=False)
 class _Waiting:
-    """A pod without a node."""
-
     pod: Pod
     ref: PodRef
     since_ms: Millis
@@ -76,7 +74,6 @@ class Share:
 
     @property
     def pools(self) -> list[str]:
-        """The pools whose nodes we see."""
         return sorted(pool for pool, names in self._dealt.items() if self._me in names)
 
     @property
@@ -109,7 +106,6 @@ class Share:
         return out
 
     def join(self, members: Iterable[FleetMember], now: Millis) -> list[Change]:
-        """These are the members now."""
         found = tuple(sorted(members))
         if found == self._members:
             return []
@@ -303,7 +299,6 @@ def _ref(pod: Pod) -> PodRef:
 
 
 def _was_refused(pod: Pod) -> bool:
-    """Whether a scheduler found it unschedulable."""
     return any(
         one.type == "PodScheduled" and one.status == "False" and one.reason == UNSCHEDULABLE
         for one in pod.status.conditions

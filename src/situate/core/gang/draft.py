@@ -14,8 +14,6 @@ from situate.core.state.view import View
 
 
 class Draft:
-    """An overlay that grows."""
-
     __slots__ = ("_cluster", "_given", "_gone", "_gone_from", "_here", "_put", "moves")
 
     def __init__(self, cluster: Cluster) -> None:

@@ -31,8 +31,6 @@ ONE_ROW: Mask = np.ones(1, np.bool_)
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """What a verdict depends on."""
-
     bits: int
     tallies: tuple[TopologyTally, ...]
 
@@ -87,13 +85,11 @@ class DraftVerdicts:
         return (row, int(rank[row])) if row != NOWHERE else (NOWHERE, 0)
 
     def at(self, row: int) -> tuple[bool, int]:
-        """Whether the pod fits at a row now, and the row's score."""
         self.refresh()
         rank = int(self._rank[row])
         return rank >= 0, max(rank, 0)
 
     def copy(self, draft: Draft) -> DraftVerdicts:
-        """The same verdicts for a copy of the draft."""
         self.refresh()
         made = object.__new__(DraftVerdicts)
         made._profile, made._pod, made._draft = self._profile, self._pod, draft
@@ -146,7 +142,6 @@ class DraftVerdicts:
     # -- keeping up ----------------------------------------------------------------------------------------------
 
     def refresh(self) -> None:
-        """Bring everything up to date with the draft."""
         moves = self._draft.moves[self._seen :]
         if not moves:
             return

@@ -68,8 +68,6 @@ class Gang:
 
 
 class Gangs:
-    """All gangs, by the pods that name them."""
-
     def __init__(self) -> None:
         self._by_name: dict[GangName, Gang] = {}
         self._by_id: dict[str, Gang] = {}
@@ -89,7 +87,6 @@ class Gangs:
         return list(self._by_name.values())
 
     def note(self, pod: Pod) -> None:
-        """A pod was added or changed."""
         name = gang_of(pod)
         if name is None and not self._by_pod:
             return  # most clusters have no gangs
@@ -107,7 +104,6 @@ class Gangs:
         self._changed[name] = gang
 
     def drop(self, key: str) -> None:
-        """A pod is gone, or has finished."""
         gang = self._by_pod.pop(key, None)
         if gang is None:
             return
@@ -120,13 +116,11 @@ class Gangs:
             del self._changed[gang.name]
 
     def touch(self, key: str) -> None:
-        """Something happened to a pod: review its gang."""
         gang = self._by_pod.get(key)
         if gang is not None:
             self._changed[gang.name] = gang
 
     def group_changed(self, group: GroupObject) -> None:
-        """A PodGroup came, changed or went."""
         way = GangSource.COSCHEDULING if isinstance(group, CoschedulingPodGroup) else GangSource.POD_GROUP
         gang = self._by_name.get(GangName(way, group.metadata.namespace, group.metadata.name))
         if gang is not None:
@@ -142,7 +136,6 @@ class Gangs:
 
 
 def group_of(gang: Gang, objects: ObjectTable) -> GroupObject | None:
-    """The PodGroup of a gang, if it exists."""
     key = (gang.name.namespace, gang.name.name)
     match gang.name.source:
         case GangSource.POD_GROUP:
@@ -177,14 +170,11 @@ def _demands_of_labels(gang: Gang) -> Demands:
 
 
 def _topology_of(pods: Iterable[Pod]) -> str:
-    """The topology that the first pod with one names."""
     return next((key for key in map(topology_said, pods) if key), "")
 
 
 @dataclass(frozen=True, slots=True)
 class GangStatus:
-    """Which pods of a gang are here."""
-
     placed: tuple[str, ...]
     """Bound or reserved, and not leaving."""
     bound: tuple[str, ...]

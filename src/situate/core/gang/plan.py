@@ -34,8 +34,6 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Where each member goes."""
-
     rows: tuple[int, ...]
     """By member; NOWHERE for those without a node."""
     score: int = 0
@@ -53,8 +51,6 @@ class Plan:
 
 
 class Planner:
-    """Finds nodes for pods on a draft."""
-
     __slots__ = ("_answers", "_bare", "_nominated", "cluster", "draft", "profile")
 
     def __init__(self, profile: Profile, cluster: Cluster, nominated: Sequence[tuple[PodClass, int]] = ()) -> None:

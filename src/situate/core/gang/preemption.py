@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from situate.core.gang.lower_priority import LowerOnDraft
 from situate.core.gang.plan import Member, Plan, Planner, plan
 from situate.core.gang.topology import Confined, Domain
 from situate.core.place.diagnosis import diagnose
@@ -19,6 +18,7 @@ from situate.core.place.selecting import NOWHERE
 from situate.core.preempt import PreemptionOptions, post_filter
 from situate.core.preempt.budgets import Budgets
 from situate.core.preempt.evictable import Evictable
+from situate.core.preempt.lower_priority import LowerPods
 from situate.core.preempt.preemption import PreemptionInputs
 from situate.core.state.columns import Mask
 from situate.core.state.pods import BoundPod
@@ -31,6 +31,22 @@ PLANS_LIMIT: Final = 4
 
 WithIt: TypeAlias = Callable[[BoundPod, int], Sequence[BoundPod] | None]
 """All pods that leave with a victim, including itself, for a preemptor of this priority; None: it must not go."""
+
+
+class LowerOnDraft(LowerPods):
+    """The pods that may be evicted for a gang: after one is removed, only its row is computed again."""
+
+    __slots__ = ()
+
+    def gone(self, pods: Sequence[BoundPod], view: View) -> None:
+        """These pods were removed from the draft, which looks like `view` now."""
+        self.view = view
+        for pod in pods:
+            if pod.kind.priority < self.priority:
+                takes = dict(pod.kind.takes)
+                for column, taken in self._taken.items():
+                    taken[pod.node_row] -= takes.get(column, 0)
+                self._drop(pod.node_row)
 
 
 @dataclass(slots=True)

@@ -18,8 +18,6 @@ from situate.core.state.view import View
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """The nodes that have one value of a label."""
-
     value: str
     rows: Mask
 

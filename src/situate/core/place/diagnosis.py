@@ -89,7 +89,6 @@ class Diagnosis:
 
 
 def diagnose(profile: Profile, pod: PodClass, view: View, filtered: Filtered) -> Diagnosis:
-    """Find the first refusal on every node, and its reason."""
     nowhere = np.zeros(view.size, np.bool_)
     if filtered.turned_away is not None:
         named = (filtered.turned_away.plugin,) if filtered.turned_away.plugin else ()

@@ -96,12 +96,10 @@ def _stopped_before_nodes(
 
 
 def disjoint(plugins: Sequence[str]) -> str:
-    """The message if no node passes all of these plugins."""
     return f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(plugins))}] simultaneously"
 
 
 def ruled_out(plugins: Sequence[str]) -> str:
-    """The message for nodes that were ruled out before filtering."""
     return f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(plugins))}]"
 
 

@@ -10,8 +10,6 @@ from situate.core.contract import Assigner, Filter, Scorer
 
 @dataclass(frozen=True, slots=True)
 class Weighted:
-    """A scorer and its weight."""
-
     scorer: Scorer
     weight: int
 

@@ -75,7 +75,6 @@ def drawn(rows: IdColumn, count: int, key: int) -> IdColumn:
 
 
 def sample(view: View, count: int, key: int) -> IdColumn:
-    """Draw this many nodes of a cluster."""
     return drawn(np.flatnonzero(view.present), count, key)
 
 

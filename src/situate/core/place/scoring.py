@@ -22,7 +22,6 @@ class Scored:
 
 
 def totals(profile: Profile, pod: PodClass, view: View, feasible: Mask) -> IntColumn:
-    """The weighted sum alone, where no explanation is needed."""
     scoring = view.scoring(feasible)
     total = np.zeros(view.size, np.int64)
     everywhere = 0

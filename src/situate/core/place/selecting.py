@@ -18,7 +18,6 @@ NO_ROWS: Final[IdColumn] = np.empty(0, np.intp)
 
 
 def best_rows(total: IntColumn, feasible: Mask) -> IdColumn:
-    """All rows with the highest total, in node order."""
     if not feasible.any():
         return NO_ROWS
     highest = total[feasible].max()

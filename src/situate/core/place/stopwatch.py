@@ -14,8 +14,6 @@ RESERVE: Final = "Reserve"
 
 
 class Stopwatch(Protocol):
-    """Learns how far a decision has come."""
-
     def begin(self, profile: str, pods: int = 1) -> None:
         """The decision on a pod of this profile begins, or on a whole gang."""
 
@@ -24,8 +22,6 @@ class Stopwatch(Protocol):
 
 
 class NoStopwatch:
-    """Measures nothing."""
-
     __slots__ = ()
 
     def begin(self, profile: str, pods: int = 1) -> None:

@@ -76,8 +76,6 @@ class _Scoring:
 
 
 class _Changed(NamedTuple):
-    """A filter's verdict changed."""
-
     rows: IdColumn | None
     """Where; None: possibly anywhere."""
     refused: bool
@@ -88,8 +86,6 @@ ANYWHERE: Final = _Changed(None, refused=False)
 
 
 class VerdictCache:
-    """For one class under one profile."""
-
     def __init__(self, cluster: Cluster, profile: Profile, pod: PodClass, stopwatch: Stopwatch = NO_STOPWATCH) -> None:
         self._cluster = cluster
         self._stopwatch = stopwatch
@@ -123,7 +119,6 @@ class VerdictCache:
 
     @property
     def total(self) -> IntColumn:
-        """The weighted sum of scores. Only feasible rows count."""
         return self._base_total + self._load_total
 
     @property
@@ -257,7 +252,6 @@ class VerdictCache:
         self._workloads = cluster.objects.workloads.version
 
     def refresh(self) -> None:
-        """Bring everything up to date."""
         cluster = self._cluster
         if self._epoch != cluster.epoch or self._seen < cluster.touched_base:
             self._build()

@@ -18,8 +18,6 @@ CLASSES: Final = 1 << 16
 
 
 class Budgets:
-    """All budgets of a cluster."""
-
     __slots__ = ("_budgets", "_by_class")
 
     def __init__(self, budgets: Sequence[PodDisruptionBudget]) -> None:

@@ -27,8 +27,6 @@ BUDGETS_FORBID: Final = "Preemption would violate a PodDisruptionBudget"
 
 @dataclass(slots=True)
 class Search:
-    """The result of trying nodes."""
-
     trial: Trial
     budgets: Budgets
     options: PreemptionOptions
@@ -150,7 +148,6 @@ def _add(found: Search, row: int) -> None:
 
 
 def reasons(found: Search) -> ReasonCounts:
-    """Why the tried nodes are no candidates."""
     counts = ReasonCounts()
     counts.count(NO_VICTIMS, found.empty)
     for texts in found.refused.values():

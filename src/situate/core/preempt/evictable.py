@@ -24,7 +24,6 @@ class Evictable(NamedTuple):
 
 
 def lower_on(view: View, row: int, priority: int) -> list[Evictable]:
-    """The pods below a priority on a node, in order of arrival."""
     pods = view.cluster.pods
     found = []
     for pod in view.pod_rows_on(row):

@@ -39,8 +39,6 @@ NO_CANDIDATE: Final = "preemption: no candidate node for preemption"
 
 @dataclass(frozen=True, slots=True)
 class ExtenderRejection:
-    """An extender refused a node that the filters may have accepted."""
-
     row: int
     text: str
     eviction_helps: bool
@@ -48,8 +46,6 @@ class ExtenderRejection:
 
 @dataclass(frozen=True, slots=True)
 class PreemptionContext:
-    """The pod that needs room, and what is known."""
-
     profile: Profile
     pod: PodClass
     view: View

@@ -33,8 +33,6 @@ Moment: TypeAlias = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class FitFailure:
-    """Why a pod fits nowhere, and which evictions help."""
-
     filtered: Filtered
     diagnosis: Diagnosis
     post_filter: PostFilterResult | None
@@ -54,8 +52,6 @@ class _FilterRuns:
 
 
 class FitFailureFinder:
-    """For one profile on one cluster."""
-
     __slots__ = ("_cache", "_cluster", "_lower", "_options", "_profile", "_runs")
 
     def __init__(self, cluster: Cluster, profile: Profile, options: PreemptionOptions, lower: LowerTables) -> None:
@@ -109,7 +105,6 @@ class FitFailureFinder:
         return FitFailure(filtered, diagnosis, result, diagnosis.message(result.message))
 
     def _runs_of(self, pod: PodClass, view: View) -> _FilterRuns:
-        """The verdicts on the cluster as it is."""
         moment = _moment(self._cluster)
         cached = self._runs
         if cached is None or cached.pod is not pod or cached.moment != moment:

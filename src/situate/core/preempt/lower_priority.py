@@ -14,7 +14,6 @@ import numpy as np
 from situate.core.model.base import INT64_MAX
 from situate.core.preempt.budgets import Budgets
 from situate.core.preempt.evictable import Evictable, by_importance, lower_on
-from situate.core.preempt.freed import freed
 from situate.core.state.classes import PODS, PodClass
 from situate.core.state.cluster import Cluster
 from situate.core.state.columns import IdColumn, IntColumn, Mask, capacity_for, grown
@@ -48,11 +47,9 @@ class LowerPods:
 
     @property
     def counts(self) -> IntColumn:
-        """How many there are, by row."""
         return self._taken[PODS]
 
     def taken(self, columns: Iterable[int]) -> dict[int, IntColumn]:
-        """Resource column -> what they request, by row."""
         missing = [column for column in columns if column not in self._taken]
         if missing:
             self._taken.update(freed(self.view, self.priority, missing))
@@ -108,7 +105,6 @@ class LowerPods:
         self.ranks.filled[row] = False
 
     def _recount(self, row: int) -> None:
-        """A pod came to or left this row."""
         cluster = self.view.cluster
         classes = cluster.pods.classes
         sums = dict.fromkeys(self._taken, 0)
@@ -177,7 +173,6 @@ class Ranks:
         return self._kinds.take(slots, axis=1), self._started.take(slots, axis=1), self._protected[slots]
 
     def priorities(self) -> IntColumn:
-        """By number of the class."""
         if len(self._priorities) < len(self.kinds):
             self._priorities = np.array([0 if kind is None else kind.priority for kind in self.kinds], np.int64)
         return self._priorities
@@ -203,7 +198,6 @@ class LowerTables:
         self._budgets = Budgets(self._budgets_read)
 
     def below(self, priority: int) -> LowerPods:
-        """The pods below a priority now."""
         found = self._tables.pop(priority, None)
         if found is None:
             found = LowerPods(View(self._cluster), priority)
@@ -224,3 +218,26 @@ class LowerTables:
 
 def _position(cluster: Cluster) -> int:
     return cluster.touched_base + len(cluster.touched)
+
+
+def freed(view: View, priority: int, columns: Iterable[int]) -> dict[int, IntColumn]:
+    """Resource column -> what the pods below this priority request of it, by row."""
+    kinds = [kind for kind in view.cluster.classes.values() if kind.total and kind.priority < priority]
+    takes = [dict(kind.takes) for kind in kinds]
+    rows: list[int] = []
+    counts: list[int] = []
+    for kind in kinds:
+        rows.extend(kind.placed)
+        counts.extend(kind.placed.values())
+    which = np.repeat(np.arange(len(kinds)), [len(kind.placed) for kind in kinds])
+    at, times = np.array(rows, np.intp), np.array(counts, np.int64)
+    found: dict[int, IntColumn] = {}
+    for column in columns:
+        amounts = np.array([take.get(column, 0) for take in takes], np.int64)
+        found[column] = np.zeros(view.size, np.int64)
+        np.add.at(found[column], at, amounts[which] * times)
+        for pod in view.removed:
+            kind = view.cluster.pods.kind(pod)
+            if kind.priority < priority:
+                found[column][view.cluster.pods.node_rows[pod]] -= dict(kind.takes).get(column, 0)
+    return found

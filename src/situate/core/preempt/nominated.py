@@ -51,7 +51,6 @@ class NominatedPods:
         self._shift(kind, row, -1)
 
     def without(self, kind: PodClass, row: int) -> NominatedPods:
-        """The same without one pod."""
         found = NominatedPods(self._size)
         found.by_row = {at: list(kinds) for at, kinds in self.by_row.items()}
         found.carriers, found.groups, found._holders = dict(self.carriers), dict(self.groups), dict(self._holders)

@@ -14,8 +14,6 @@ ABOVE_ALL_NEGATIVE: Final = 1 << 31
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A node and its victims, at least one."""
-
     row: int
     victims: tuple[Evictable, ...]
     """The most important first."""

@@ -52,7 +52,6 @@ class Trial:
         return {column: int(slack[row]) for column, slack in self.slack.items()}
 
     def room_on(self, rows: IdColumn) -> dict[int, IntColumn]:
-        """The same for many rows."""
         return {column: slack[rows] for column, slack in self.slack.items()}
 
     def unknown(self) -> Mask | None:
@@ -138,7 +137,6 @@ def overlays(trial: Trial, row: int, gone: Sequence[Evictable]) -> list[View]:
 
 
 def holds_wanted_port(holder: PodClass, pod: PodClass) -> bool:
-    """Whether pods of one class hold a host port that a pod of another requests."""
     return any(
         (taken.protocol, taken.port) == (port.protocol, port.port) and conflicts(port.ip, (taken.ip,))
         for port in pod.host_ports
@@ -147,7 +145,6 @@ def holds_wanted_port(holder: PodClass, pod: PodClass) -> bool:
 
 
 def refusal_of(effect: FilterEffect, pod: PodClass, here: View) -> Texts | None:
-    """Why a filter refuses the single row of a view; None if it does not."""
     verdict = effect.plugin.check(pod, here)
     if verdict is None:
         return None
@@ -158,7 +155,6 @@ def refusal_of(effect: FilterEffect, pod: PodClass, here: View) -> Texts | None:
 
 
 def _texts(effect: FilterEffect, pod: PodClass, here: View, code: int) -> Texts:
-    """The reasons of a filter for the single row of a view that it refuses."""
     if code == RULED_OUT:
         return (ruled_out((effect.plugin.name,)),)
     if (detailed := effect.detailed) is not None:

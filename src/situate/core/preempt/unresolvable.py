@@ -18,8 +18,6 @@ from situate.core.state.view import View
 
 
 class ReasonCounts(dict[str, int]):
-    """How many nodes each reason applies to."""
-
     def count(self, text: str, times: int = 1) -> None:
         if times:
             self[text] = self.get(text, 0) + times

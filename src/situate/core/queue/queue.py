@@ -65,8 +65,6 @@ DEFAULT_BACKOFF: Final = Backoff()
 
 
 class SchedulingQueue:
-    """All waiting pods of one scheduler."""
-
     def __init__(
         self,
         backoff: Backoff = DEFAULT_BACKOFF,
@@ -262,7 +260,6 @@ class SchedulingQueue:
         heappush(self._backing_off, (entry.retry_at_ms, -entry.priority, entry.since_ms, entry.order, entry))
 
     def _over(self, now: Millis, times: int) -> Millis:
-        """When the backoff after the nth refusal or failure ends."""
         wait = self._backoff.after(times)
         return -(-(now + wait) // BACKOFF_WINDOW_MS) * BACKOFF_WINDOW_MS if wait else now
 

@@ -119,7 +119,6 @@ class AttachedTable:
         return column
 
     def refresh(self) -> None:
-        """Compute the rows that may have changed."""
         if not self._stale:
             return
         stale = list(self._stale)
@@ -157,7 +156,6 @@ class AttachedTable:
 
 
 def node_volumes(node_name: str, kinds: Iterable[PodClass], storage: StorageObjects) -> NodeVolumes:
-    """What is attached to a node with pods of these classes."""
     limits = _limits(storage.csi_nodes.get(node_name))
     if not limits:
         return NOTHING_ATTACHED

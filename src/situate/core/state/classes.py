@@ -38,8 +38,6 @@ _encode: Final = msgspec.json.Encoder().encode
 
 @unique
 class TermKind(Enum):
-    """What kind of affinity a term is."""
-
     REQUIRED_AFFINITY = "required affinity"
     REQUIRED_ANTI_AFFINITY = "required anti-affinity"
     PREFERRED_AFFINITY = "preferred affinity"
@@ -59,8 +57,6 @@ class AffinityTerm:
 
 @dataclass(frozen=True, slots=True)
 class HostPort:
-    """A port of the node that a container takes."""
-
     ip: str
     protocol: str
     port: int

@@ -86,7 +86,6 @@ class Cluster:
     # -- nodes ---------------------------------------------------------------------------------------------------
 
     def add_node(self, node: Node) -> bool:
-        """A node was added or changed."""
         row = self.nodes.rows.get(node.metadata.name)
         if row is not None:
             return self._change_node(row, node)
@@ -152,7 +151,6 @@ class Cluster:
     # -- pods ----------------------------------------------------------------------------------------------------
 
     def class_of(self, pod: Pod) -> PodClass:
-        """The class of a pod, bound or waiting."""
         key = signature(pod)
         found = self.classes.find(key)
         return found if found is not None else self._new_class(key, pod)
@@ -201,7 +199,6 @@ class Cluster:
         return True
 
     def remove_pod(self, key: str) -> bool:
-        """A pod left, by namespace/name."""
         pod_row = self.pods.rows.get(key)
         if pod_row is None:
             return self._drop_homeless(key)

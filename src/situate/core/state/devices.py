@@ -70,7 +70,6 @@ def settle(count: int, each: int, holders: Sequence[Holder]) -> tuple[list[int],
 
 
 def left(used: Sequence[int], memory: Sequence[int], each: int) -> tuple[list[int], list[int]]:
-    """What is free of each device, and of its memory."""
     return [max(0, DEVICE_MILLI - taken) for taken in used], [max(0, each - taken) for taken in memory]
 
 
@@ -170,7 +169,6 @@ class DeviceTable:
         return (*columns, self._used, self._taken, self._free, self._memory)
 
     def _settle(self, row: int) -> None:
-        """Count a row again, from the pods on it."""
         held = self.holders(row)
         self._unannotated.pop(row, None)
         if any(not text or devices_of(text, need) is None for need, text in held):

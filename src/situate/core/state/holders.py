@@ -77,7 +77,6 @@ def _volumes_moved(view: View) -> dict[int, None]:
 
 
 def claim_users(view: View, namespace: str, claim: str) -> list[BoundPod]:
-    """The bound pods, on any node, that use a claim."""
     view.reads |= LOAD
     users = view.cluster.volumes.by_claim.get((namespace, claim), {})
     return [view.cluster.pods.bound(pod) for pod in users if pod not in view.removed]

@@ -42,8 +42,6 @@ class PodTerm:
 
 @dataclass(frozen=True, slots=True)
 class Matcher:
-    """Pods that match every one of these terms."""
-
     terms: tuple[PodTerm, ...]
 
     def matches(self, namespace: str, labels: Mapping[str, str], namespace_labels: NamespaceLabels) -> bool:
@@ -58,5 +56,4 @@ class Matcher:
 
 
 def pods_in(namespace: str, selector: Selector) -> Matcher:
-    """Pods of one namespace with matching labels."""
     return Matcher((PodTerm((namespace,), None, selector),))

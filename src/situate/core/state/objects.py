@@ -31,8 +31,6 @@ Key = tuple[str, str]
 
 
 class StorageObjects:
-    """What the volume plugins read."""
-
     def __init__(self) -> None:
         self.claims: dict[Key, PersistentVolumeClaim] = {}
         self.volumes: dict[str, PersistentVolume] = {}
@@ -83,7 +81,6 @@ class ObjectTable:
         return self._file(item, None)
 
     def find(self, item: NamedObject) -> NamedObject | None:
-        """The object of this kind and name as it is known."""
         bucket, key = self._table_of(item)
         found: NamedObject | None = bucket.get(key)
         return found
@@ -101,7 +98,6 @@ class ObjectTable:
         return True
 
     def _table_of(self, item: NamedObject) -> tuple[dict[Any, Any], str | Key]:
-        """The table for objects of this kind, and the key of this one."""
         namespace, name = item.metadata.namespace, item.metadata.name
         storage, workloads = self.storage, self.workloads
         by_name: dict[type, dict[str, Any]] = {

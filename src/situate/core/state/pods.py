@@ -17,8 +17,6 @@ from situate.core.state.classes import PodClass
 
 @dataclass(frozen=True, slots=True)
 class BoundPod:
-    """A bound pod as a reader sees it."""
-
     row: int
     namespace: str
     name: str
@@ -105,7 +103,6 @@ class PodTable:
         return found
 
     def as_object(self, row: int, node_name: str) -> Pod:
-        """The pod as an object again, with what is kept of it."""
         bound = self.bound(row)
         first = bound.kind.pod
         metadata = msgspec.structs.replace(

@@ -52,8 +52,6 @@ class CarriedTerm:
 
 
 class CarriedTerms:
-    """Every distinct term that some bound pod carries."""
-
     __slots__ = ("_by_term", "_bytes", "_counted", "_index", "version")
 
     def __init__(self) -> None:
@@ -85,7 +83,6 @@ class CarriedTerms:
         pod_class.carried = tuple(carried)
 
     def detach(self, pod_class: PodClass) -> None:
-        """The class lost its last bound pod."""
         for entry in pod_class.carried:
             entry.classes.pop(pod_class, None)
             if not entry.classes and self._by_term.get(entry.term) is entry:

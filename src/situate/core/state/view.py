@@ -49,8 +49,6 @@ MEMO_CELLS: Final = 1 << 23
 
 
 class OnARow(Protocol):
-    """A bound pod, for its row."""
-
     @property
     def row(self) -> int: ...
 
@@ -101,7 +99,6 @@ class View:
     # -- other views ---------------------------------------------------------------------------------------------
 
     def without(self, pods: Sequence[OnARow]) -> View:
-        """The same cluster with these bound pods gone."""
         removed = {**self.removed, **{pod.row: None for pod in pods}}
         return self._like(row=self.row, removed=removed, feasible=self._feasible)
 
@@ -122,7 +119,6 @@ class View:
     def _like(
         self, *, row: int | None, removed: Mapping[int, None] | None = None, feasible: Mask | None = None
     ) -> View:
-        """The same overlay, narrowed differently."""
         removed = self.removed if removed is None else removed
         return View(self.cluster, row=row, removed=removed, added=self.added, given=self.given, feasible=feasible)
 
@@ -131,7 +127,6 @@ class View:
         return self._like(row=row)
 
     def scoring(self, feasible: Mask) -> View:
-        """The same view for scoring, once it is known which nodes are feasible."""
         return self._like(row=self.row, feasible=feasible)
 
     @property
@@ -161,7 +156,6 @@ class View:
         return self.cluster.nodes.shown_unschedulable[self.rows]
 
     def node(self, row: int) -> Node | None:
-        """The node at a row of this view."""
         return self.cluster.nodes.objects[self.absolute(row)]
 
     def find(self, name: str) -> int:
@@ -190,11 +184,9 @@ class View:
 
     @property
     def taint_set(self) -> IdColumn:
-        """For each row, which distinct set of taints its node has."""
         return self.cluster.nodes.shown_taint_set[self.rows]
 
     def image_holders(self, name: str) -> Mapping[int, int]:
-        """Cluster row -> size in bytes, of the nodes that have an image."""
         return self.cluster.images.holders(name)
 
     def memo(self, key: Hashable, compute: Callable[[View], T]) -> T:
