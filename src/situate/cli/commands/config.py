@@ -1,7 +1,5 @@
 """`situate config`: what is wrong with a scheduler's configuration, and what holds where nothing is configured."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping
 

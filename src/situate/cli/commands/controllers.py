@@ -1,7 +1,5 @@
 """`situate controllers`: run the controllers in a process of their own, against an API server."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Final
 

@@ -1,7 +1,5 @@
 """`situate down`: stop the cluster of a directory, and keep or delete what it stored."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

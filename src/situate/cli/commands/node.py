@@ -1,7 +1,5 @@
 """`situate node`: add nodes to a cluster, in a process of their own: hollow ones, or this machine."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`situate replay`: run a journal again, and compare the choices of another configuration."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Sequence

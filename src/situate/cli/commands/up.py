@@ -1,7 +1,5 @@
 """`situate up`: a cluster in one command. Starts a control plane in the background, and prints how to use it."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal
@@ -79,21 +77,21 @@ def _start(directory: Path, flags: dict[str, Any], *, scheduler: bool) -> dict[s
 def _failure(log: Path) -> str:
     """The server's last error, which is one line."""
     lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()][-LAST_LINES:]
-    said = next((line for line in reversed(lines) if line.startswith("error: ")), lines[-1] if lines else "nothing")
-    return f"the control plane did not start: {said.removeprefix('error: ')} ({log})"
+    found = next((line for line in reversed(lines) if line.startswith("error: ")), lines[-1] if lines else "nothing")
+    return f"the control plane did not start: {found.removeprefix('error: ')} ({log})"
 
 
 def _arguments(flags: dict[str, Any], *, scheduler: bool) -> list[str]:
     """The same flags, for `situate server`."""
-    said = [*(("--with", "scheduler") if scheduler else ()), "--with", "controllers"]
+    arguments = [*(("--with", "scheduler") if scheduler else ()), "--with", "controllers"]
     for name, value in flags.items():
         flag = {"directory": "--dir", "names": "--name", "verbosity": "--v"}.get(name, f"--{name.replace('_', '-')}")
         for one in value if isinstance(value, tuple) else (value,):
             if one is True:
-                said.append(flag)
+                arguments.append(flag)
             elif one is not False and one not in (None, ""):
-                said += [flag, str(one)]
-    return said
+                arguments += [flag, str(one)]
+    return arguments
 
 
 def _say(directory: Path, state: dict[str, Any], seconds: float, nodes: int, *, machine: bool) -> None:

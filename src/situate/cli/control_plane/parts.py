@@ -1,7 +1,5 @@
 """The parts that run beside the API in one process: scheduler, controllers, nodes and the renewal of certificates."""
 
-from __future__ import annotations
-
 import asyncio
 import ssl
 import tempfile

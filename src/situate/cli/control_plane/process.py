@@ -4,8 +4,6 @@ Parts start in the order of their dependencies and stop in the reverse: clients 
 If a part ends by itself, everything ends, and the log has its reason in one line.
 """
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import signal

@@ -1,7 +1,5 @@
 """The agent of this machine as a node: pods are processes here."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from situate.agent import cgroups

@@ -1,7 +1,5 @@
 """What the flags of `situate up` and `situate server` amount to."""
 
-from __future__ import annotations
-
 import socket
 import uuid
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Which control plane runs in a directory: it writes its process and address there, and removes them when it ends."""
 
-from __future__ import annotations
-
 import json
 import os
 import time

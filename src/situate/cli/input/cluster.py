@@ -4,8 +4,6 @@ Files that an API server wrote are read fast: it has checked them and set their 
 with something unusual in it, goes through the careful reader, which reports what is wrong.
 """
 
-from __future__ import annotations
-
 import gc
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

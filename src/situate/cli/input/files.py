@@ -1,7 +1,5 @@
 """Files as the command line names them: read whole, up to a limit. Knows nothing of their content."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,5 @@
 """Manifests: the objects of files as plain values, one or many to a file, with lists taken apart."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """Notes: what a command ignored or could not know, because the input does not have it. One wording for all commands."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 
 from situate.cli.input.cluster import ClusterObjects

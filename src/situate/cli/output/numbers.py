@@ -1,7 +1,5 @@
 """Numbers as people read them: counts, shares, spans of time, quantities and money."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from situate.core.changes import Millis

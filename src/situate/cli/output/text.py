@@ -1,7 +1,5 @@
 """Text for people: columns, colour, plurals, and nothing that a terminal would obey. Imports nothing heavy."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys

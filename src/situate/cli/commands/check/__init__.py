@@ -80,8 +80,8 @@ def check(
         sys.exit(FOUND)
 
 
-def _codes(said: Sequence[str], known: Sequence[str]) -> list[str]:
-    codes = [code.strip().upper() for word in said for code in word.split(",") if code.strip()]
+def _codes(words: Sequence[str], known: Sequence[str]) -> list[str]:
+    codes = [code.strip().upper() for word in words for code in word.split(",") if code.strip()]
     for code in codes:
         if code not in known:
             raise BadInput(f"--ignore {code}: unknown code; use {known[0]} to {known[-1]}")

@@ -1,7 +1,5 @@
 """Budgets that allow no disruption: a drain of any node with such a pod never finishes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import msgspec

@@ -1,7 +1,5 @@
 """Checks of workloads against nodes, as if all nodes were empty. The engine's own filters decide."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace as replaced
 from typing import Final

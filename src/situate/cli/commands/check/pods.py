@@ -1,7 +1,5 @@
 """Checks of workloads by themselves, without nodes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
@@ -43,8 +41,8 @@ def _resources(one: PodWorkload) -> Iterator[Row]:
     pod_level = spec.resources.requests if spec.resources is not None else {}
     pod_limits = spec.resources.limits if spec.resources is not None else {}
     for container, where in _containers(one):
-        asked, limits = container.resources.requests, container.resources.limits
-        missing = [name for name in CPU_AND_MEMORY if name not in asked and name not in pod_level]
+        requests, limits = container.resources.requests, container.resources.limits
+        missing = [name for name in CPU_AND_MEMORY if name not in requests and name not in pod_level]
         if missing:
             yield (
                 NO_REQUESTS,

@@ -1,7 +1,5 @@
 """The rules of `situate check`, each with a stable code; and a finding: where it is, and what to do about it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum, unique

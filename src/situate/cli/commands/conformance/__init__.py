@@ -1,9 +1,7 @@
-"""`situate conformance`: ask about recorded clusters, and compare with the recorded verdicts of kube-scheduler.
+"""`situate conformance`: decide about recorded clusters, and compare with kube-scheduler's recorded verdicts.
 
 A family is a pair of files, FAMILY.scenarios.jsonl and FAMILY.verdicts.jsonl, gzipped or not, lines in the same order.
 """
-
-from __future__ import annotations
 
 import errno
 import gzip
@@ -37,11 +35,11 @@ SHOWN_CHARS = 300
 def conformance(paths: tuple[Path, ...]) -> None:
     """Compare our decisions with kube-scheduler's, as recorded in PATHS (files, or folders of them).
 
-    Prints a line for every difference, and last how many decisions were compared and how many differences there were;
-    and, if any, how many decisions differ as is known and meant. Exits with 1 if there was a difference.
+    Prints a line for every mismatch, and finally the number of decisions, mismatches and intended differences. Exits
+    with 1 if there is a mismatch.
     """
     decisions = 0
-    mismatches: list[str] = []  # shown when all is read: of input that is wrong somewhere, nothing is
+    mismatches: list[str] = []  # printed at the end: nothing is printed if the input is wrong
     explained: Counter[str] = Counter()
     for scenarios, verdicts in _pairs(paths):
         for count, name, comparison in _compare_files(scenarios, verdicts):
@@ -63,7 +61,7 @@ def counted(explained: Counter[str]) -> str:
 
 
 def _pairs(paths: tuple[Path, ...]) -> list[tuple[Path, Path]]:
-    """The families that are named, each as its two files, in the order given; a folder stands for all in it."""
+    """The two files of each family, in the order given; a folder stands for all in it."""
     found: dict[Path, Path] = {}
     for path in paths:
         if not path.exists():
@@ -116,7 +114,7 @@ def _compare_files(scenarios: Path, verdicts: Path) -> Iterator[tuple[int, str, 
 
 
 def _expected(scenario: Any, verdict: Any, file: str) -> list[dict[str, Any]]:
-    """The verdict on each waiting pod. Raises InputError if it is on others."""
+    """The verdict on each pending pod. Raises InputError if it is about others."""
     pods = verdict.get("pods") if isinstance(verdict, dict) and verdict.get("id") == scenario.id else None
     if isinstance(pods, list) and len(pods) == len(scenario.pending) and all(isinstance(one, dict) for one in pods):
         return pods

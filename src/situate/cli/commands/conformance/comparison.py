@@ -1,11 +1,8 @@
-"""Our decisions about the pods of a scenario beside kube-scheduler's verdicts on them: what differs, and what of it is
-known and meant. It opens nothing and prints nothing.
+"""Compares our decisions about the pods of a scenario with kube-scheduler's verdicts. Opens and prints nothing.
 
-What is meant is listed in EXPLAINED. `excused` says which fields of such a verdict are still compared, and whoever
-shows a comparison counts them for all to see.
+EXPLAINED lists the intended differences. `excused` says which fields of such a verdict are still compared; the command
+counts and prints them.
 """
-
-from __future__ import annotations
 
 import re
 from collections.abc import Mapping
@@ -40,7 +37,7 @@ COMPARED: Final = (
     "preemptMessage",
     "error",
 )
-"""The fields of a verdict that are compared. A field that is absent and one that is empty are the same."""
+"""The fields of a verdict that are compared. An absent field equals an empty one."""
 
 ONE_NODE: Final = "a node that cannot be judged"
 UNPREPARED: Final = "a plugin whose preparation the profile disables"
@@ -49,17 +46,17 @@ UNREADABLE: Final = "a preference that cannot be read"
 EXPLAINED: Final = {
     ONE_NODE: "A filter fails on one node. kube-scheduler gives up on the pod; situate refuses that node alone.",
     UNPREPARED: "A profile enables a plugin at filter or score, and disables it at preFilter or preScore. "
-    "kube-scheduler gives up on the pods that the plugin has a say on; situate prepares the plugin all the same.",
+    "kube-scheduler gives up on the pods that the plugin decides about; situate prepares the plugin all the same.",
     UNREADABLE: "A term of a pod's preferred node affinity is none (greater than a word); the API server lets it pass. "
     "kube-scheduler gives up on the pod as soon as it has a choice of nodes; to situate the term matches no node.",
 }
-"""The differences that are meant, by name."""
+"""The intended differences, by name."""
 
 _FAILED_AT: Final = {
     re.compile(r'\brunning "(?P<plugin>\w+)" filter plugin: '): ("filter", "preFilter"),
     re.compile(r'\brunning Score plugins: plugin "(?P<plugin>\w+)" failed with: '): ("score", "preScore"),
 }
-"""What kube-scheduler says when a plugin fails: where it was asked, and where it should have been prepared for that."""
+"""kube-scheduler's message when a plugin fails -> the extension point, and the one that should have prepared it."""
 _UNREADABLE: Final = 'running PreScore plugin "NodeAffinity": '
 _BEFORE_SCORES: Final = ("preFilter", "feasible", "rejected")
 
@@ -76,15 +73,15 @@ class FieldDifference:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What came of all waiting pods of a scenario."""
+    """All pending pods of a scenario."""
 
     differences: tuple[FieldDifference, ...]
     explained: tuple[str, ...] = ()
-    """For each pod that something is known of and meant: the name of it in EXPLAINED."""
+    """For each pod with an intended difference: its name in EXPLAINED."""
 
 
 def compare(scenario: Scenario, expected: list[dict[str, Any]], profiles: dict[str, Framework]) -> Comparison:
-    """Ask about every waiting pod of a scenario, `expected` being the verdicts on them."""
+    """Decide about every pending pod of a scenario; `expected` are kube-scheduler's verdicts."""
     cluster = Cluster()
     cluster.load(scenario.objects.nodes, scenario.objects.named(), scenario.objects.pods)
     points = {profile.scheduler_name: profile.points for profile in resolve(scenario.config, BUILT_IN_POINTS)}
@@ -111,7 +108,7 @@ def compare(scenario: Scenario, expected: list[dict[str, Any]], profiles: dict[s
 def excused(
     recorded: dict[str, Any], points: Mapping[str, tuple[str, ...]]
 ) -> tuple[dict[str, Any], tuple[str, ...], str]:
-    """What a verdict has us expect, which fields of it, and the name of what is meant to differ; empty if nothing is.
+    """The expected verdict, the fields to compare, and the name of the intended difference, or an empty text.
 
     `points` are the plugins that the pod's profile enables at each extension point.
     """
@@ -125,22 +122,22 @@ def excused(
     failing = [node for node, refusal in recorded.get("rejected", {}).items() if refusal["code"] == "Error"]
     if not failing:
         return recorded, COMPARED, ""
-    # The verdict goes on as if that node were refused for good, so the rest can be held to it.
+    # The recorded verdict treats that node as refused for good, so the rest can be compared.
     refused = {node: recorded["rejected"][node] | {"code": "UnschedulableAndUnresolvable"} for node in failing}
     return recorded | {"rejected": recorded["rejected"] | refused, "error": ""}, COMPARED, ONE_NODE
 
 
 def _unprepared(error: str, points: Mapping[str, tuple[str, ...]]) -> str:
-    """Where a plugin failed that the profile enables there, and not where it would be prepared; empty if none did."""
-    for told, (asked, prepared) in _FAILED_AT.items():
-        found = told.search(error)
+    """The extension point where a plugin failed that the profile does not enable for preparation; else empty."""
+    for message, (asked, prepared) in _FAILED_AT.items():
+        found = message.search(error)
         if found is not None and found["plugin"] in points[asked] and found["plugin"] not in points[prepared]:
             return asked
     return ""
 
 
 def profiles_of(scenario: Scenario, file: str = "") -> dict[str, Framework]:
-    """What decides for the waiting pods of a scenario. Raises InputError if nothing does for one of them."""
+    """The profiles of a scenario. Raises InputError if a pending pod has none."""
     try:
         profiles = build_frameworks(scenario.config)
     except ConfigError as error:

@@ -1,7 +1,5 @@
 """`situate place`: where the pending pods of some files would go, and why. Prints nothing before all of it is known."""
 
-from __future__ import annotations
-
 import sys
 from typing import Final
 

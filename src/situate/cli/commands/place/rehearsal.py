@@ -5,8 +5,6 @@ victims are gone, and their budgets allow fewer disruptions. There are no contro
 no volume is provisioned, only reserved.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum, unique
@@ -143,8 +141,8 @@ class _Stage:
         row = self._chosen(pod, decision)
         summary = summarise(decision, names, row, self._detail)
         if row is not None:
-            said = self._put(pod, kind, row)
-            return Placement(pod, PlacementOutcome.PLACED, names[row], summary=summary, annotations=said)
+            annotations = self._put(pod, kind, row)
+            return Placement(pod, PlacementOutcome.PLACED, names[row], summary=summary, annotations=annotations)
         remedy = decision.post_filter
         if remedy is None or remedy.node_row is None:
             if not pod.status.nominated_node_name:
@@ -152,10 +150,10 @@ class _Stage:
             return Placement(pod, PlacementOutcome.REFUSED, message=summary.message, summary=summary)
         self._evict(remedy.victims)
         self._let_leave(remedy.node_row, kind.priority)
-        said = self._put(pod, kind, remedy.node_row)
+        annotations = self._put(pod, kind, remedy.node_row)
         victims = tuple(sorted(victim.key for victim in remedy.victims))
         return Placement(
-            pod, PlacementOutcome.PREEMPTING, names[remedy.node_row], victims, summary.message, summary, said
+            pod, PlacementOutcome.PREEMPTING, names[remedy.node_row], victims, summary.message, summary, annotations
         )
 
     def _chosen(self, pod: Pod, decision: Decision) -> int | None:
@@ -169,9 +167,9 @@ class _Stage:
         self._unplaceable.clear()
         for changed in changed_volumes(self._cluster, pod, row):
             self._cluster.put_object(changed)
-        said = bind_annotations(self._profiles[pod.spec.scheduler_name].profile, kind, View(self._cluster), row)
-        self._cluster.put(with_annotations(pod, said), kind, row)
-        return said
+        annotations = bind_annotations(self._profiles[pod.spec.scheduler_name].profile, kind, View(self._cluster), row)
+        self._cluster.put(with_annotations(pod, annotations), kind, row)
+        return annotations
 
     def _evict(self, victims: Iterable[BoundPod]) -> None:
         cluster = self._cluster

@@ -1,7 +1,5 @@
 """A short summary of one pod's decision, without its columns: thousands of those would not fit in memory."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, unique
@@ -103,14 +101,14 @@ def _runner_up(decision: Decision, names: Sequence[str], row: int) -> NodeScores
 def _refused(diagnosis: Diagnosis, names: Sequence[str]) -> tuple[RefusalSummary, ...]:
     """By reason, the most frequent first."""
     helps = diagnosis.eviction_helps
-    told = [(one.plugin, one.text, one.rows) for one in diagnosis.rejections]
+    rejections = [(one.plugin, one.text, one.rows) for one in diagnosis.rejections]
     if diagnosis.absent_text:
-        told.append(("", diagnosis.absent_text, diagnosis.absent))
+        rejections.append(("", diagnosis.absent_text, diagnosis.absent))
     found = [
         RefusalSummary(
             text, plugin, status_code(may_help), len(rows), tuple(names[row] for row in rows[:EXAMPLES].tolist())
         )
-        for plugin, text, mask in told
+        for plugin, text, mask in rejections
         for may_help in (True, False)
         if (rows := np.flatnonzero(mask & (helps if may_help else ~helps))).size
     ]

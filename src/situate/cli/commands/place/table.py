@@ -73,14 +73,14 @@ def why(placement: Placement, *, whole: bool = False) -> str:
     summary = placement.summary
     if summary is None:
         return placement.message
-    told = summary.message if whole else summary.message.removesuffix(summary.remedy).rstrip()
+    message = summary.message if whole else summary.message.removesuffix(summary.remedy).rstrip()
     match placement.outcome:
         case PlacementOutcome.PLACED:
             return _why_best(placement, summary) + _written(placement)
         case PlacementOutcome.PREEMPTING:
-            return f"{_evicting(placement)}{_written(placement)}; before that, {told}"
+            return f"{_evicting(placement)}{_written(placement)}; before that, {message}"
         case PlacementOutcome.REFUSED | PlacementOutcome.GATED | PlacementOutcome.LEAVING | PlacementOutcome.FOREIGN:
-            return told
+            return message
         case _:
             assert_never(placement.outcome)
 
@@ -151,5 +151,5 @@ def _totals(rehearsed: Rehearsed) -> str:
         (len(of[PlacementOutcome.LEAVING]), "being deleted"),
         (len(of[PlacementOutcome.FOREIGN]), "of other schedulers"),
     ]
-    told = ", ".join(f"{count} {what}" for count, what in parts if count)
-    return f"{plural(len(rehearsed.placements), 'pod')}, {plural(rehearsed.node_count, 'node')}: {told}"
+    counts = ", ".join(f"{count} {what}" for count, what in parts if count)
+    return f"{plural(len(rehearsed.placements), 'pod')}, {plural(rehearsed.node_count, 'node')}: {counts}"

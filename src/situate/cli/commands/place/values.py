@@ -1,7 +1,5 @@
 """A rehearsal as plain values for programs. docs/COMMANDS.md lists the keys."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from typing import Any
 

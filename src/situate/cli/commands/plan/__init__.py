@@ -4,8 +4,6 @@ Every answer comes from placing pods as the scheduler would, on a copy. Only `si
 anything.
 """
 
-from __future__ import annotations
-
 import click
 
 from situate.cli.commands.plan.defrag import defrag

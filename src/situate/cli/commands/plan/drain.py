@@ -1,7 +1,5 @@
 """`situate plan drain`: what draining some nodes would move, where to, in which waves, and what cannot move."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """`situate plan fit`: how many more of a pod fit, where, and what stops the next one."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any, Final
 

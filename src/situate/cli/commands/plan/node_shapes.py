@@ -3,8 +3,6 @@
 A file has Node objects, or a list `shapes` of name, allocatable, and optionally labels, taints and a price an hour.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace as changed
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """`situate plan nodes`: how many nodes of which shapes a workload needs, and a lower bound."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """`situate plan survive`: whether a cluster, or one of its workloads, survives the loss of any zone or node."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from typing import Any, Final

@@ -1,9 +1,7 @@
 """The flags of `situate scheduler`: kube-scheduler's, under the same names and written as Go writes them, and our own.
 
-A flag of kube-scheduler's that means nothing here is accepted without effect; NO_EFFECT says why.
+A flag of kube-scheduler that means nothing here is accepted without effect; NO_EFFECT has the reasons.
 """
-
-from __future__ import annotations
 
 import ipaddress
 from collections.abc import Callable

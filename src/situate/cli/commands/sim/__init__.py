@@ -1,7 +1,5 @@
 """`situate sim`: run the scheduler in simulated worlds, each drawn from a seed, and check it at every step."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor

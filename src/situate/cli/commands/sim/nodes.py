@@ -1,7 +1,5 @@
 """`situate sim --nodes`: worlds with agents and a control plane."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager

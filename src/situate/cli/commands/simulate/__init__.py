@@ -159,8 +159,7 @@ def _how_fast(simulated: Sequence[Simulated], took_s: float) -> None:
         return
     figures = simulated[0].figures
     times = f" under {len(simulated)} configurations" if len(simulated) > 1 else ""
-    told = f"{figures.counts.arrived:,} pods on {figures.nodes.total:,} nodes{times} in {took_s:.1f} s"
-    click.echo(told, err=True)
+    click.echo(f"{figures.counts.arrived:,} pods on {figures.nodes.total:,} nodes{times} in {took_s:.1f} s", err=True)
 
 
 def _parsed(option: str, text: str | None, parse: Callable[[str], T]) -> T | None:

@@ -1,7 +1,5 @@
 """What is simulated: a snapshot from files or a cluster, workloads, a trace, and configurations. Decides nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

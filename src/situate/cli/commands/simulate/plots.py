@@ -3,8 +3,6 @@
 Numbers are written with as few digits as can be seen. Nothing here knows what is plotted.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -49,7 +47,7 @@ def number(value: float) -> str:
 
 
 def clock(seconds: float) -> str:
-    """`0`, `45 s`, `1:30 h`: as an axis says it."""
+    """`0`, `45 s`, `1:30 h`: as on an axis."""
     if seconds == 0:
         return "0"
     if seconds < 60:
@@ -74,7 +72,7 @@ def _ticks_x(end: float) -> list[float]:
 
 
 def nice(top: float, *, whole: bool = True) -> float:
-    """The next number that is not below and of which the grid shows round quarters; `whole`: of things one counts."""
+    """The next number above whose quarters are round; `whole`: for things that are counted."""
     if top <= 0 or (whole and top <= TICKS_Y):
         return float(TICKS_Y)
     power = 10.0 ** floor(log10(top / TICKS_Y))
@@ -83,7 +81,7 @@ def nice(top: float, *, whole: bool = True) -> float:
 
 
 def _frame(end: float, top: float, say: Say, height: int) -> list[str]:
-    """The grid, with words for it."""
+    """The grid, with its labels."""
     inner = height - TOP - BOTTOM
     parts = []
     for at in range(TICKS_Y + 1):
@@ -92,10 +90,16 @@ def _frame(end: float, top: float, say: Say, height: int) -> list[str]:
         parts.append(f'<line class="{style}" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y}" y2="{y}"/>')
         text = escape(say(top * at / TICKS_Y))
         parts.append(f'<text class="tick" x="{LEFT - 7}" y="{y}" dy=".32em" text-anchor="end">{text}</text>')
+    return parts + _time_axis(end, LEFT, WIDTH - LEFT - RIGHT, height)
+
+
+def _time_axis(end: float, left: int, width: int, height: int) -> list[str]:
+    parts = []
     for tick in _ticks_x(end):
-        x = number(_x(tick, end))
-        anchor = "start" if tick == 0 else "middle" if _x(tick, end) < WIDTH - RIGHT - 14 else "end"
-        parts.append(f'<text class="tick" x="{x}" y="{height - 8}" text-anchor="{anchor}">{escape(clock(tick))}</text>')
+        x = left + width * (tick / end if end else 0.0)
+        anchor = "start" if tick == 0 else "middle" if x < left + width - 20 else "end"
+        label = escape(clock(tick))
+        parts.append(f'<text class="tick" x="{number(x)}" y="{height - 8}" text-anchor="{anchor}">{label}</text>')
     return parts
 
 
@@ -113,10 +117,10 @@ def _svg(parts: Sequence[str], width: int, height: int, what: str) -> str:
     return f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{label}">{inside}</svg>'
 
 
-def _bands(times: Sequence[float], end: float, height: int, told: Sequence[str]) -> list[str]:
-    """What is under the pointer, said: a strip for each moment."""
+def _bands(times: Sequence[float], end: float, height: int, texts: Sequence[str]) -> list[str]:
+    """A tooltip for each moment."""
     parts = []
-    for at, text in enumerate(told):
+    for at, text in enumerate(texts):
         before = (times[at] + times[at - 1]) / 2 if at else 0.0
         after = (times[at] + times[at + 1]) / 2 if at + 1 < len(times) else end
         x0, x1 = _x(before, end), _x(after, end)
@@ -145,15 +149,15 @@ def curves(times: Sequence[float], lines: Sequence[Curve], say: Say, what: str, 
             area = f"M{number(points[0][0])} {base}L{path[1:]}L{number(points[-1][0])} {base}Z"
             parts.append(f'<path class="area {line.colour}" d="{area}"/>')
         parts.append(f'<path class="line {line.colour}" d="{path}"/>')
-    told = [
+    texts = [
         "\n".join([clock(at), *(f"{line.name}: {say(line.values[number_])}" for line in lines)])
         for number_, at in enumerate(times)
     ]
-    return _svg([*parts, *_bands(times, end, HEIGHT, told)], WIDTH, HEIGHT, what)
+    return _svg([*parts, *_bands(times, end, HEIGHT, texts)], WIDTH, HEIGHT, what)
 
 
 def _stairs(points: Sequence[tuple[float, float]]) -> str:
-    """Points that say nothing new are left out."""
+    """A path, without points on a level line."""
     kept = [
         point
         for at, point in enumerate(points)
@@ -174,13 +178,13 @@ def stacked(times: Sequence[float], layers: Sequence[Curve], say: Say, what: str
         path = _stairs(upper) + "L" + _stairs(lower[::-1])[1:] + "Z"
         parts.append(f'<path class="layer {layer.colour}" d="{path}"/>')
         base = above
-    told = [
+    texts = [
         "\n".join(
             [clock(at), *(f"{say(one.values[number_])} {one.name}" for one in reversed(layers) if one.values[number_])]
         )
         for number_, at in enumerate(times)
     ]
-    return _svg([*parts, *_bands(times, end, HEIGHT, told)], WIDTH, HEIGHT, what)
+    return _svg([*parts, *_bands(times, end, HEIGHT, texts)], WIDTH, HEIGHT, what)
 
 
 def bars(values: Sequence[tuple[str, str, float, str]], what: str) -> str:
@@ -223,12 +227,7 @@ def heat_map(times: Sequence[float], labels: Sequence[str], shares: Sequence[Seq
             )
             begin = at
         parts.append("".join(cells) + "</g>")
-    for tick in _ticks_x(end):
-        x = MAP_LEFT + (MAP_WIDTH - MAP_LEFT - 4) * (tick / end if end else 0.0)
-        anchor = "start" if tick == 0 else "middle" if x < MAP_WIDTH - 24 else "end"
-        parts.append(
-            f'<text class="tick" x="{number(x)}" y="{height - 8}" text-anchor="{anchor}">{escape(clock(tick))}</text>'
-        )
+    parts += _time_axis(end, MAP_LEFT, MAP_WIDTH - MAP_LEFT - 4, height)
     return _svg(parts, MAP_WIDTH, height, what)
 
 

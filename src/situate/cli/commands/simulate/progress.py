@@ -1,7 +1,5 @@
 """A progress bar on standard error for each configuration, if that is a terminal."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

@@ -80,8 +80,8 @@ def _legend(simulated: Sequence[Simulated]) -> str:
 
 
 def _section(title: str, inside: str, note: str = "") -> str:
-    told = f'<p class="note">{escape(note)}</p>' if note else ""
-    return f"<section><h2>{escape(title)}</h2>{told}{inside}</section>"
+    lead = f'<p class="note">{escape(note)}</p>' if note else ""
+    return f"<section><h2>{escape(title)}</h2>{lead}{inside}</section>"
 
 
 def _figure(title: str, plot: str, extra: str = "") -> str:
@@ -205,7 +205,7 @@ def _pending(simulated: Sequence[Simulated]) -> str:
         for reason, curve in one.figures.series.pending.items():
             weights[reason] = weights.get(reason, 0) + int(curve.sum())
     if not weights:
-        return '<p class="nothing">Nobody had to wait.</p>'
+        return '<p class="nothing">No pod had to wait.</p>'
     ranked = sorted(weights, key=lambda reason: (-weights[reason], reason))
     shown = ranked[:REASONS]
     layers = [_layers(one, shown, more=len(ranked) > REASONS) for one in simulated]

@@ -1,7 +1,5 @@
 """The style sheet of a simulation's page: one text, light and dark. Fonts are those that the reader has."""
 
-from __future__ import annotations
-
 from typing import Final
 
 _LIGHT: Final = """

@@ -85,7 +85,7 @@ def _spread(one: SpreadFigures) -> dict[str, Any]:
 
 
 def _money(one: Money) -> dict[str, Any]:
-    """Money is text, so that nobody's floats round it."""
+    """Money is text, so that no float rounds it."""
     return {
         "currency": one.currency,
         "anHour": {"mean": _amount(one.mean), "peak": _amount(one.peak), "end": _amount(one.end)},

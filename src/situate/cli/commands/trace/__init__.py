@@ -1,7 +1,5 @@
 """`situate trace`: run public cluster traces, and compare policies on them."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -31,7 +29,7 @@ NODES_FILE: Final = "openb_node_list_gpu_node.csv"
 PODS_FILE: Final = "openb_pod_list_{}.csv"
 SEEDS: Final = "42..51"
 """The seeds of the authors."""
-SAID_EVERY_S: Final = 15.0
+REPORT_EVERY_S: Final = 15.0
 """How often progress is reported where standard error is not a terminal."""
 
 
@@ -161,13 +159,13 @@ def _profile(read: OpenbTrace, task: TraceRun) -> Profile:
 
 def _with_progress(outcomes: Iterable[OpenbRun], count: int) -> Iterator[OpenbRun]:
     """The outcomes; reports progress on standard error."""
-    began = said = monotonic()
+    began = reported = monotonic()
     live = sys.stderr.isatty()
     for done, outcome in enumerate(outcomes, 1):
         yield outcome
         now = monotonic()
-        if done < count and (live or now - said >= SAID_EVERY_S):
-            said = now
+        if done < count and (live or now - reported >= REPORT_EVERY_S):
+            reported = now
             left = round((now - began) / done * (count - done))
             line = f"{done} of {count} runs, about {left} s to go"
             click.echo(f"\r{line}\033[K" if live else line, err=True, nl=not live)

@@ -25,11 +25,11 @@ def as_table(read: OpenbTrace, seeds: range, found: Sequence[PolicyFigures]) -> 
         f"{_seeds(seeds)}; percent of GPUs allocated when so much is requested\n\n"
     )
     rows = [["POLICY"], *([printable(one.policy)] for one in found)]
-    told = any(figure.published is not None for one in found for figure in one.marks)
+    has_published = any(figure.published is not None for one in found for figure in one.marks)
     for at, mark in enumerate(figure.mark for figure in found[0].marks):
-        rows[0] += [f"AT {mark} %", *(["PUBLISHED"] if told else [])]
+        rows[0] += [f"AT {mark} %", *(["PUBLISHED"] if has_published else [])]
         for row, one in zip(rows[1:], found, strict=True):
-            row += [_mean(one.marks[at]), *([_published(one.marks[at])] if told else [])]
+            row += [_mean(one.marks[at]), *([_published(one.marks[at])] if has_published else [])]
     rows[0] += ["PLACED"]
     for row, one in zip(rows[1:], found, strict=True):
         row += [f"{round(sum(run.placed for run in one.runs) / len(one.runs)):,}"]

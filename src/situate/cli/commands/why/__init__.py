@@ -96,10 +96,10 @@ def _explain(
     suggestions: bool,
 ) -> None:
     deciding = profiles.get(pod.spec.scheduler_name) or next(iter(profiles.values()))
-    told = explain(cluster, deciding, pod, node=node, suggestions=suggestions)
+    explanation = explain(cluster, deciding, pod, node=node, suggestions=suggestions)
     waiting = waiting_of(objects.records, pod.metadata.namespace, pod.metadata.name)
-    lines = text(told, waiting) if output == "text" else []
-    show(lines, as_values(told, waiting), notes_on(objects, _needed(pod)), output)
+    lines = text(explanation, waiting) if output == "text" else []
+    show(lines, as_values(explanation, waiting), notes_on(objects, _needed(pod)), output)
 
 
 def _needed(pod: Pod) -> list[tuple[str, str]]:

@@ -25,15 +25,15 @@ HEADING: Final = "bold"
 NO_WAY: Final = "no small change was found that would make it fit"
 
 
-def text(told: Explanation, waiting: Waiting) -> list[str]:
+def text(explanation: Explanation, waiting: Waiting) -> list[str]:
     console, written = canvas()
-    _summary(console, told, waiting)
-    if told.one is not None:
-        _one_node(console, told.one)
+    _summary(console, explanation, waiting)
+    if explanation.one is not None:
+        _one_node(console, explanation.one)
     else:
-        _verdicts(console, told.verdicts, told.node_count)
-        _score_table(console, told.scores, told)
-    _what_next(console, told)
+        _verdicts(console, explanation.verdicts, explanation.node_count)
+        _score_table(console, explanation.scores, explanation)
+    _what_next(console, explanation)
     return drawn(written)
 
 
@@ -52,24 +52,28 @@ def _say(console: Console, line: str, style: str = "", *, indent: int = 0, first
     console.print(Padding(grid, (0, 0, 0, indent)), style=style)
 
 
-def _summary(console: Console, told: Explanation, waiting: Waiting) -> None:
-    meta = told.pod.metadata
-    _say(console, f"{meta.namespace}/{meta.name}: {told.state.value}", _STYLES[told.state])
-    console.print(printable(told.message), soft_wrap=True)  # one line, so that it can be searched for
-    lines = [*_waiting(told, waiting)]
-    if told.profile != told.pod.spec.scheduler_name:
+def _summary(console: Console, explanation: Explanation, waiting: Waiting) -> None:
+    meta = explanation.pod.metadata
+    _say(console, f"{meta.namespace}/{meta.name}: {explanation.state.value}", _STYLES[explanation.state])
+    console.print(printable(explanation.message), soft_wrap=True)  # one line, so that it can be searched for
+    lines = [*_waiting(explanation, waiting)]
+    if explanation.profile != explanation.pod.spec.scheduler_name:
         lines.append(
-            f"scheduler {told.pod.spec.scheduler_name} places it, whose configuration is unknown here: "
-            f"this is what {told.profile} would decide"
+            f"scheduler {explanation.pod.spec.scheduler_name} places it, whose configuration is unknown here: "
+            f"this is what {explanation.profile} would decide"
         )
-    if waiting.recorded and told.state is SchedulingState.UNSCHEDULABLE and waiting.recorded != told.message:
+    if (
+        waiting.recorded
+        and explanation.state is SchedulingState.UNSCHEDULABLE
+        and waiting.recorded != explanation.message
+    ):
         lines.append(f"its scheduler recorded earlier: {waiting.recorded}")
     for line in lines:
         _say(console, line, "dim")
 
 
-def _waiting(told: Explanation, waiting: Waiting) -> list[str]:
-    if told.state not in (SchedulingState.UNSCHEDULABLE, SchedulingState.GATED, SchedulingState.SCHEDULABLE):
+def _waiting(explanation: Explanation, waiting: Waiting) -> list[str]:
+    if explanation.state not in (SchedulingState.UNSCHEDULABLE, SchedulingState.GATED, SchedulingState.SCHEDULABLE):
         return []
     parts = [f"has been waiting since {waiting.since}"] if waiting.since else []
     if waiting.reason:
@@ -79,8 +83,8 @@ def _waiting(told: Explanation, waiting: Waiting) -> list[str]:
         parts.append(f"tried {least}{plural(waiting.attempts, 'time')}")
     if waiting.last_try:
         parts.append(f"last {waiting.last_try}")
-    if told.pod.status.nominated_node_name:
-        parts.append(f"nominated for {told.pod.status.nominated_node_name}")
+    if explanation.pod.status.nominated_node_name:
+        parts.append(f"nominated for {explanation.pod.status.nominated_node_name}")
     return ["; ".join(parts)] if parts else []
 
 
@@ -95,8 +99,8 @@ def _verdicts(console: Console, verdicts: Sequence[Verdict], nodes: int) -> None
         for detail in verdict.details:
             names = ", ".join(detail.nodes) + (", …" if detail.count > len(detail.nodes) else "")
             shown = names not in detail.text and not any(name in detail.text for name in detail.nodes)
-            told = f"{detail.text} [{plural(detail.count, 'node')}: {names}]" if shown else detail.text
-            _say(console, told, "dim", first="-", indent=4)
+            line = f"{detail.text} [{plural(detail.count, 'node')}: {names}]" if shown else detail.text
+            _say(console, line, "dim", first="-", indent=4)
 
 
 def _one_node(console: Console, one: NodeExplanation) -> None:
@@ -122,13 +126,13 @@ def _holders(values: object) -> list[str]:
     return [f"{holder['pod']} holds {holder['amount']}" for one in closest for holder in one["holders"]]
 
 
-def _score_table(console: Console, scores: Sequence[NodeScores], told: Explanation) -> None:
+def _score_table(console: Console, scores: Sequence[NodeScores], explanation: Explanation) -> None:
     if not scores:
         return
     from rich.table import Table
 
     console.print()
-    more = f", the best {len(scores)} of {told.feasible}" if told.feasible > len(scores) else ""
+    more = f", the best {len(scores)} of {explanation.feasible}" if explanation.feasible > len(scores) else ""
     _say(console, f"Nodes that fit{more}", HEADING)
     plugins = [plugin for plugin in scores[0].plugins if any(one.plugins.get(plugin) for one in scores)]
     grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
@@ -138,7 +142,7 @@ def _score_table(console: Console, scores: Sequence[NodeScores], told: Explanati
         grid.add_column(_heading(plugin), justify="right", overflow="fold")
     for one in scores:
         cells = [str(one.plugins.get(plugin, 0)) for plugin in plugins]
-        grid.add_row(printable(one.node), str(one.total), *cells, style="bold" if one.node == told.node else "")
+        grid.add_row(printable(one.node), str(one.total), *cells, style="bold" if one.node == explanation.node else "")
     console.print(grid)
 
 
@@ -147,23 +151,23 @@ def _heading(plugin: str) -> str:
     return plugin.removeprefix("NodeResources").removeprefix("Pod").removesuffix("Toleration")
 
 
-def _what_next(console: Console, told: Explanation) -> None:
-    if told.preemption is not None:
+def _what_next(console: Console, explanation: Explanation) -> None:
+    if explanation.preemption is not None:
         console.print()
-        victims = ", ".join(told.preemption.victims) or "pods that are already being deleted"
-        _say(console, f"The scheduler would evict {victims}, and place it on {told.preemption.node}", HEADING)
-    if told.wakes:
+        victims = ", ".join(explanation.preemption.victims) or "pods that are already being deleted"
+        _say(console, f"The scheduler would evict {victims}, and place it on {explanation.preemption.node}", HEADING)
+    if explanation.wakes:
         console.print()
         _say(console, "The scheduler tries it again when", HEADING)
-        for change, plugins in told.wakes:
+        for change, plugins in explanation.wakes:
             _say(console, f"{change} ({', '.join(plugins)})", first="-", indent=2)
-    if told.suggestions:
+    if explanation.suggestions:
         console.print()
         _say(console, "It would fit with one of these changes (each was tried)", HEADING)
-        for number, way in enumerate(told.suggestions, 1):
+        for number, way in enumerate(explanation.suggestions, 1):
             where = ", ".join(way.fits) + (", …" if way.fit_count > len(way.fits) else "")
             line = f"{way.text} → {plural(way.fit_count, 'node')}: {where}"
             _say(console, line, first=f"{number}.", indent=2)
-    elif told.state is SchedulingState.UNSCHEDULABLE:
+    elif explanation.state is SchedulingState.UNSCHEDULABLE:
         console.print()
         _say(console, NO_WAY, HEADING)

@@ -1,7 +1,5 @@
 """The explanation of a pod as plain values for programs. docs/WHY.md lists the keys."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec
@@ -12,20 +10,20 @@ from situate.core.explain.explanation import Explanation, NodeExplanation, NodeS
 from situate.core.explain.suggestions import Suggestion
 
 
-def as_values(told: Explanation, waiting: Waiting) -> dict[str, Any]:
+def as_values(explanation: Explanation, waiting: Waiting) -> dict[str, Any]:
     """Every key is always there; what does not apply is null or empty."""
-    meta, spec = told.pod.metadata, told.pod.spec
+    meta, spec = explanation.pod.metadata, explanation.pod.spec
     return {
         "pod": f"{meta.namespace}/{meta.name}",
-        "standing": told.state.value,
-        "message": told.message,
+        "standing": explanation.state.value,
+        "message": explanation.message,
         "schedulerName": spec.scheduler_name,
-        "profile": told.profile,
+        "profile": explanation.profile,
         "priority": spec.priority or 0,
-        "node": told.node or None,
-        "rank": told.rank or None,
-        "nodes": told.node_count,
-        "feasible": told.feasible,
+        "node": explanation.node or None,
+        "rank": explanation.rank or None,
+        "nodes": explanation.node_count,
+        "feasible": explanation.feasible,
         "waiting": {
             "since": waiting.since or None,
             "refusedSince": waiting.refused_since or None,
@@ -35,14 +33,14 @@ def as_values(told: Explanation, waiting: Waiting) -> dict[str, Any]:
             "attemptsFrom": waiting.attempts_from or None,
             "lastTry": waiting.last_try or None,
         },
-        "verdicts": [_verdict(one) for one in told.verdicts],
-        "scores": [_scores(one) for one in told.scores],
+        "verdicts": [_verdict(one) for one in explanation.verdicts],
+        "scores": [_scores(one) for one in explanation.scores],
         "preemption": None
-        if told.preemption is None
-        else {"node": told.preemption.node, "victims": list(told.preemption.victims)},
-        "wakesOn": [{"change": change, "plugins": list(plugins)} for change, plugins in told.wakes],
-        "ways": [_way(one) for one in told.suggestions],
-        "oneNode": None if told.one is None else _one(told.one),
+        if explanation.preemption is None
+        else {"node": explanation.preemption.node, "victims": list(explanation.preemption.victims)},
+        "wakesOn": [{"change": change, "plugins": list(plugins)} for change, plugins in explanation.wakes],
+        "ways": [_way(one) for one in explanation.suggestions],
+        "oneNode": None if explanation.one is None else _one(explanation.one),
     }
 
 

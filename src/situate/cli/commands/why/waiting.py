@@ -1,7 +1,5 @@
 """How long a pod has been waiting, and how often it was tried: from its conditions, events and PlacementDecision."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -32,13 +30,13 @@ class Waiting:
 
 def waiting_of(records: Iterable[Mapping[str, Any]], namespace: str, name: str) -> Waiting:
     """From the pod, its events and its decision, as they are stored."""
-    told = list(records)
-    pods = [one for one in told if one.get("kind") == "Pod" and _is(one, namespace, name)]
+    known = list(records)
+    pods = [one for one in known if one.get("kind") == "Pod" and _is(one, namespace, name)]
     pod = pods[0] if pods else {}
     condition = next((one for one in _dicts(pod, "status", "conditions") if one.get("type") == SCHEDULED), {})
-    events = [one for one in told if one.get("kind") == "Event" and _about(one, namespace, name)]
+    events = [one for one in known if one.get("kind") == "Event" and _about(one, namespace, name)]
     last = max(events, key=_when, default={})
-    decision = next((one for one in told if one.get("kind") == "PlacementDecision" and _is(one, namespace, name)), {})
+    decision = next((one for one in known if one.get("kind") == "PlacementDecision" and _is(one, namespace, name)), {})
     counted = sum(_count(event) for event in events)
     attempts = _number(at_path(decision, "status", "attempts"))
     return Waiting(
