@@ -285,7 +285,7 @@ def test_the_cluster_is_counted_and_binds_without_an_answer() -> None:
 
 def test_what_a_performer_does_and_fails_to_do_is_shown() -> None:
     metrics = Metrics()
-    for operation, change in (("status", 1), ("status", 1), ("status", -1), ("preemption", 1), ("binding", 1)):
+    for operation, change in (("status", 1), ("status", 1), ("status", -1), ("preemption", 1)):
         metrics.in_flight(operation, change)
     metrics.failed("binding")
     metrics.dropped("event")

@@ -186,9 +186,8 @@ class Metrics:
             self._histogram(table.SHADOW_GAP).add((), gap)
 
     def in_flight(self, operation: str, change: int) -> None:
-        """A performer runs one more, or one less. The engine counts binds, with those that wait for a worker."""
-        if operation != BINDING:
-            self._counter(table.GOROUTINES).add((operation,), change)
+        """A performer runs one more of these, or one less. Binds are counted in the engine."""
+        self._counter(table.GOROUTINES).add((operation,), change)
 
     def failed(self, operation: str) -> None:
         """Work of a performer failed."""

@@ -262,9 +262,16 @@ def test_a_claim_ref_that_was_reset_before_it_was_seen_is_found_out(
     async def scenario(world: PortWorld) -> None:
         keep_claims_unbound(world)
         storage = await Storage.of(world)
+        write: Callable[[VolumeWrite], Awaitable[VolumeOutcome]] = world.port.write_volume
+
+        async def write_and_lose(one: VolumeWrite) -> VolumeOutcome:
+            outcome = await write(one)
+            if isinstance(one, ReserveVolume):
+                await storage.reset()
+            return outcome
+
+        world.port.write_volume = write_and_lose
         world.performer.perform([storage.effect])
-        await world.quiet()
-        await storage.reset()
         assert await storage.failure() == 'binding volumes: ClaimRef got reset for pv "pv-1"'
 
     monkeypatch.setattr(volumes, "REREAD_S", 0.02)

@@ -62,7 +62,8 @@ class Lanes(Generic[W]):
 
     def of(self, key: str) -> tuple[W, ...]:
         """The work on a key that has not begun, in order."""
-        return tuple(self._lanes.get(key, ()))
+        lane = self._lanes.get(key)
+        return tuple(lane) if lane else ()
 
     def drop(self, key: str, work: W) -> None:
         """Do not run this after all. It must be one of `of(key)`."""

@@ -56,7 +56,7 @@ class PerformerMetrics(Protocol):
     """Counts what a performer does. Operations: binding, status, preemption, volumes, extender, event."""
 
     def in_flight(self, operation: str, change: int) -> None:
-        """One more, or one less. Volumes and events are not counted: they wait most of their time."""
+        """One more, or one less. The engine counts binds; volumes and events wait most of their time."""
 
     def failed(self, operation: str) -> None: ...
 
@@ -210,7 +210,6 @@ class Performer:
     async def _run_bind(self, work: _BindWork) -> None:
         bind = work.bind
         answer: BindDone | BindFailed | None = None
-        self._metrics.in_flight("binding", 1)
         try:
             if not self._may_write():
                 answer = _refused(bind, NOT_LEADER)
@@ -224,7 +223,6 @@ class Performer:
             _log.error("A bind failed", pod=bind.pod.key, node=bind.node, err=describe_error(error))
             answer = _refused(bind, f"{RUNNING}{error!r}")
         finally:
-            self._metrics.in_flight("binding", -1)
             self._answer_bind(bind, _refused(bind, STOPPING) if answer is None else answer)
 
     def _answer_bind(self, bind: Bind, answer: BindDone | BindFailed) -> None:
