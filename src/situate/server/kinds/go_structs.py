@@ -9,7 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
-__all__ = ["CLAIM", "FAILURE_POLICY", "SUCCESS_POLICY", "TOLERATION", "Layout", "go_struct"]
+__all__ = [
+    "CLAIM",
+    "FAILURE_POLICY",
+    "SUCCESS_POLICY",
+    "TOLERATION",
+    "UPDATE_STRATEGY",
+    "VOLUME_NODE_AFFINITY",
+    "Layout",
+    "go_struct",
+]
 
 Layout: TypeAlias = Mapping[str, Any]
 
@@ -30,6 +39,15 @@ FAILURE_POLICY: Final[Layout] = {"Rules": ("rules", _RULE)}
 SUCCESS_POLICY: Final[Layout] = {
     "Rules": ("rules", {"SucceededIndexes": "succeededIndexes", "SucceededCount": "succeededCount"})
 }
+
+_ROLLING: Final[Layout] = {"MaxUnavailable": ("maxUnavailable", 0), "MaxSurge": ("maxSurge", 0)}
+UPDATE_STRATEGY: Final[Layout] = {"Type": ("type", ""), "RollingUpdate": ("rollingUpdate", _ROLLING)}
+_REQUIREMENT: Final[Layout] = {"Key": ("key", ""), "Operator": ("operator", ""), "Values": "values"}
+_TERM: Final[Layout] = {
+    "MatchExpressions": ("matchExpressions", _REQUIREMENT),
+    "MatchFields": ("matchFields", _REQUIREMENT),
+}
+VOLUME_NODE_AFFINITY: Final[Layout] = {"Required": ("required", {"NodeSelectorTerms": ("nodeSelectorTerms", _TERM)})}
 
 _SELECTOR: Final[Layout] = {"CEL": ("cel", {"Expression": ("expression", "")})}
 _DEVICES: Final[Layout] = {

@@ -9,6 +9,7 @@ from situate.server.kinds.apps.pod_template import default_pods, pod_warnings, s
 from situate.server.kinds.core.podtemplate import require_restart_always, validate_template
 from situate.server.kinds.field_checks import FieldChecks
 from situate.server.kinds.field_errors import Causes
+from situate.server.kinds.go_structs import UPDATE_STRATEGY, go_struct
 from situate.server.kinds.int_or_percent import check_at_most_100_percent, check_int_or_percent, number_in
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.label_selectors import DOES_NOT_MATCH, is_empty, matches, template_labels, validate_selector
@@ -82,11 +83,7 @@ def _strategy(strategy: Mapping[str, Any], path: str, causes: Causes) -> None:
     if kind == ROLLING:
         _rolling(rolling or {}, f"{path}.rollingUpdate", causes)
     elif kind != ON_DELETE:
-        shown = {"Type": kind, "RollingUpdate": None}
-        if rolling is not None:
-            unavailable, surge = rolling.get("maxUnavailable", 0), rolling.get("maxSurge", 0)
-            shown["RollingUpdate"] = {"MaxUnavailable": unavailable, "MaxSurge": surge}
-        causes.not_supported(path, shown, [ROLLING, ON_DELETE])
+        causes.not_supported(path, go_struct(strategy, UPDATE_STRATEGY), [ROLLING, ON_DELETE])
 
 
 def _rolling(rolling: Mapping[str, Any], path: str, causes: Causes) -> None:

@@ -9,6 +9,7 @@ from situate.server.kinds.apps.pod_template import default_pods, name_and_pod_wa
 from situate.server.kinds.apps.replicaset import validate_pods
 from situate.server.kinds.field_checks import FieldChecks
 from situate.server.kinds.field_errors import Causes
+from situate.server.kinds.go_structs import UPDATE_STRATEGY, go_struct
 from situate.server.kinds.int_or_percent import check_at_most_100_percent, check_int_or_percent, number_in
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.status import MORE_THAN_ALL, check_at_most, check_not_decreased, reset_status
@@ -75,11 +76,7 @@ def _strategy(strategy: Mapping[str, Any], path: str, causes: Causes) -> None:
     elif kind == ROLLING:
         _rolling(rolling or {}, f"{path}.rollingUpdate", causes)
     else:
-        shown = {"Type": kind, "RollingUpdate": None}
-        if rolling is not None:
-            unavailable, surge = rolling.get("maxUnavailable", 0), rolling.get("maxSurge", 0)
-            shown["RollingUpdate"] = {"MaxUnavailable": unavailable, "MaxSurge": surge}
-        causes.not_supported(path, shown, [RECREATE, ROLLING])
+        causes.not_supported(path, go_struct(strategy, UPDATE_STRATEGY), [RECREATE, ROLLING])
 
 
 def _rolling(rolling: Mapping[str, Any], path: str, causes: Causes) -> None:

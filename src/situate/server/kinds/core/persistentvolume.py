@@ -5,7 +5,7 @@ Of in-tree drivers that Kubernetes has removed, only the number of sources is ch
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from posixpath import normpath
 from typing import Any, Final
 
@@ -19,6 +19,7 @@ from situate.server.kinds.core.pod.paths import check_no_backsteps
 from situate.server.kinds.core.pod.volumes import ONE_KIND, csi_driver, host_path, nfs
 from situate.server.kinds.field_checks import FieldChecks
 from situate.server.kinds.field_errors import Causes
+from situate.server.kinds.go_structs import VOLUME_NODE_AFFINITY, go_struct
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.names import dns_label, subdomain
 from situate.server.kinds.node_selectors import node_selector
@@ -189,7 +190,7 @@ def _validate_update(new: Object, old: Object, causes: Causes) -> None:
     causes.immutable(spec.get("volumeMode"), was.get("volumeMode"), "volumeMode")
     if "nodeAffinity" in was and _renamed(was["nodeAffinity"]) != _renamed(spec.get("nodeAffinity", {})):
         detail = "field is immutable, except for updating from beta label to GA"
-        causes.invalid("nodeAffinity", _affinity_shown(spec.get("nodeAffinity")), detail)
+        causes.invalid("nodeAffinity", go_struct(spec.get("nodeAffinity"), VOLUME_NODE_AFFINITY), detail)
     if "volumeAttributesClassName" in was and "volumeAttributesClassName" not in spec:
         causes.forbidden("spec.volumeAttributesClassName", "update from non-nil value to nil is forbidden")
 
@@ -213,29 +214,6 @@ def _renamed(affinity: Mapping[str, Any]) -> list[Any]:
         ]
         terms.append((asked, term.get("matchFields", [])))
     return terms
-
-
-def _affinity_shown(affinity: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """As kube-apiserver prints it: with the field names of its internal structs."""
-    if affinity is None:
-        return None
-    asked = affinity.get("required")
-    if asked is None:
-        return {"Required": None}
-    terms = asked.get("nodeSelectorTerms")
-    if terms is None:
-        return {"Required": {"NodeSelectorTerms": None}}
-    keys = ("matchExpressions", "matchFields")
-    shown = [{key[:1].upper() + key[1:]: _requirements(term.get(key)) for key in keys} for term in terms]
-    return {"Required": {"NodeSelectorTerms": shown}}
-
-
-def _requirements(found: Sequence[Mapping[str, Any]] | None) -> list[dict[str, Any]] | None:
-    if found is None:
-        return None
-    return [
-        {"Key": one.get("key", ""), "Operator": one.get("operator", ""), "Values": one.get("values")} for one in found
-    ]
 
 
 def _selectable(volume: Object) -> Mapping[str, str]:

@@ -56,14 +56,14 @@ def volumes(found: Sequence[Source], pod_name: str, is_pod: bool, path: str, cau
 
 def _volume(volume: Source, path: str, causes: Causes) -> None:
     count = 0
-    for key in _ORDER:
+    for key, check_source in _SOURCES.items():
         if key not in volume:
             continue
         if count:
             causes.forbidden(f"{path}.{key}", ONE_KIND)
             continue
         count += 1
-        if check_source := _SOURCES.get(key):
+        if check_source is not None:
             check_source(volume[key], f"{path}.{key}", causes)
     causes.require(count, path, "must specify a volume type")
 
@@ -214,52 +214,39 @@ def _image(source: Source, path: str, causes: Causes) -> None:
     _IMAGE.check(source, path, causes, "pullPolicy")
 
 
-_SOURCES: Final[Mapping[str, Callable[[Source, str, Causes], None]]] = {
+_SOURCES: Final[Mapping[str, Callable[[Source, str, Causes], None] | None]] = {
     "emptyDir": _empty_dir,
     "hostPath": host_path,
     "gitRepo": _git_repo,
+    "gcePersistentDisk": None,
+    "awsElasticBlockStore": None,
     "secret": _files("secretName"),
     "nfs": nfs,
+    "iscsi": None,
+    "glusterfs": None,
+    "flocker": None,
     "persistentVolumeClaim": _claim,
-    "configMap": _files("name"),
+    "rbd": None,
+    "cinder": None,
+    "cephfs": None,
+    "quobyte": None,
     "downwardAPI": _downward,
+    "fc": None,
+    "flexVolume": None,
+    "configMap": _files("name"),
+    "azureFile": None,
+    "vsphereVolume": None,
+    "photonPersistentDisk": None,
+    "portworxVolume": None,
+    "azureDisk": None,
+    "storageos": None,
+    "scaleIO": None,
     "projected": _projected,
     "csi": _csi,
     "ephemeral": _ephemeral,
     "image": _image,
 }
-_ORDER: Final = [
-    "emptyDir",
-    "hostPath",
-    "gitRepo",
-    "gcePersistentDisk",
-    "awsElasticBlockStore",
-    "secret",
-    "nfs",
-    "iscsi",
-    "glusterfs",
-    "flocker",
-    "persistentVolumeClaim",
-    "rbd",
-    "cinder",
-    "cephfs",
-    "quobyte",
-    "downwardAPI",
-    "fc",
-    "flexVolume",
-    "configMap",
-    "azureFile",
-    "vsphereVolume",
-    "photonPersistentDisk",
-    "portworxVolume",
-    "azureDisk",
-    "storageos",
-    "scaleIO",
-    "projected",
-    "csi",
-    "ephemeral",
-    "image",
-]
+"""In the order in which kube-apiserver checks them."""
 
 
 # ── in containers ───────────────────────────────────────────────────────────────────────────────────────────────────
