@@ -89,7 +89,7 @@ def test_an_sqlite_that_can_corrupt_the_file_is_refused(version: str, fine: bool
     if fine:
         check_sqlite(version)
     else:
-        with pytest.raises(StoreError, match=r"3\.51\.3 or newer is needed"):
+        with pytest.raises(StoreError, match=r"3\.51\.3 or newer is required"):
             check_sqlite(version)
 
 

@@ -104,7 +104,7 @@ def test_after_a_failed_write_or_fsync_nothing_is_tried_again(operation: str) ->
         for _ in range(3):
             later: asyncio.Future[object] = loop.create_future()
             writer.submit(Commit(_put("/a", b"2"), later))
-            with pytest.raises(FailedError, match="the store stops"):
+            with pytest.raises(FailedError, match="the store has stopped"):
                 await later
         await asyncio.to_thread(writer.stop)
         assert failures[0] is None

@@ -1,4 +1,4 @@
-"""Let go of old history at a steady pace, as Kubernetes' server does: what is older than a turn, by the next one."""
+"""Compacts history at an interval, as kube-apiserver does: each time up to the revision of the time before."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ EVERY_S: Final = 300.0
 
 
 async def compact_regularly(store: Store, every_s: float = EVERY_S) -> None:
-    """Until it is cancelled. Several servers on one store may all do this."""
+    """Run until cancelled. Several servers on one store may run it."""
     seen = await store.revision()
     while True:
         await asyncio.sleep(every_s)
@@ -20,5 +20,5 @@ async def compact_regularly(store: Store, every_s: float = EVERY_S) -> None:
             newest = await store.revision()
             await store.compact(seen)
         except (StoreFullError, UnavailableError):
-            continue  # the next turn makes up for it
+            continue  # the next round compacts more
         seen = newest

@@ -1,4 +1,4 @@
-"""What a store holds and tells: entries, events, batches, pages. Values only."""
+"""The values of a store: entries, events, batches, pages."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import Final, NewType
 from msgspec import Struct
 
 Revision = NewType("Revision", int)
-"""Counts the writes of the whole store. Grows with each, is never given twice, and starts above 0."""
+"""Counts the writes of the whole store. Grows with each, never repeats, and starts above 0."""
 LeaseId = NewType("LeaseId", int)
 
 ABSENT: Final = Revision(0)
-"""The revision of a key that is not there."""
+"""The revision of a key that does not exist."""
 NO_LEASE: Final = LeaseId(0)
 
 
 class Entry(Struct, frozen=True, gc=False):
-    """One key as it stands at a revision."""
+    """One key at a revision."""
 
     key: str
     value: bytes
@@ -32,13 +32,13 @@ class Event(Struct, frozen=True, gc=False):
     entry: Entry | None
     """None: it was deleted."""
     before: Entry | None
-    """None: it was not there."""
+    """None: it did not exist."""
 
 
 class Batch(Struct, frozen=True, gc=False):
-    """All that one revision did to the keys of a watch, in the order of its writes.
+    """The events of one revision, in the order of its writes.
 
-    Without events it is a bookmark: nothing up to this revision is missing.
+    Without events it is a bookmark: the watch has returned everything up to this revision.
     """
 
     revision: Revision
@@ -46,7 +46,7 @@ class Batch(Struct, frozen=True, gc=False):
 
 
 class ReadResult(Struct, frozen=True, gc=False):
-    """Some keys, all at one revision, in the order they were asked for."""
+    """Keys at one revision, in the order requested."""
 
     revision: Revision
     entries: tuple[Entry | None, ...]

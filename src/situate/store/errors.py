@@ -1,4 +1,4 @@
-"""What can go wrong with a store. A guard that does not hold is not among it: that is an answer, `Refused`."""
+"""The errors of a store. A guard that does not hold is no error, but an outcome: `Refused`."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from situate.store.entries import LeaseId, Revision
 
 
 class StoreError(Exception):
-    """Anything that a store raises. Its text is one line, for whoever runs the server."""
+    """Base of all errors of a store. The text is one line, for the administrator."""
 
 
 class InvalidRequestError(StoreError):
-    """A key, a transaction or a revision that no store takes. Nothing was written."""
+    """An invalid key, transaction or revision. Nothing was written."""
 
 
 class CompactedError(StoreError):
-    """History is gone up to `compacted`, if not further: list again, and watch from there."""
+    """History up to `compacted`, or further, is gone: list again, and watch from there."""
 
     def __init__(self, asked: Revision, compacted: Revision) -> None:
-        super().__init__(f"revision {asked} is no longer kept: history was compacted")
+        super().__init__(f"revision {asked} has been compacted")
         self.asked = asked
         self.compacted = compacted
 
@@ -26,13 +26,13 @@ class FutureRevisionError(StoreError):
     """A revision that does not exist yet."""
 
     def __init__(self, asked: Revision, current: Revision) -> None:
-        super().__init__(f"revision {asked} is not there yet: the store is at {current}")
+        super().__init__(f"revision {asked} is in the future: the store is at {current}")
         self.asked = asked
         self.current = current
 
 
 class LeaseNotFoundError(StoreError):
-    """The lease has run out, was given up, or never was. Nothing was written."""
+    """The lease has expired, was revoked, or never existed. Nothing was written."""
 
     def __init__(self, lease: LeaseId) -> None:
         super().__init__(f"there is no lease {lease}")
@@ -40,19 +40,19 @@ class LeaseNotFoundError(StoreError):
 
 
 class StoreFullError(StoreError):
-    """No room for the write. Nothing was written; reads go on, and so do writes once there is room."""
+    """The store is full. Nothing was written; reads work, and so do writes once there is room."""
 
 
 class UnavailableError(StoreError):
-    """Nobody answered in time. Nothing was written."""
+    """The store did not answer in time. Nothing was written."""
 
 
 class OutcomeUnknownError(StoreError):
-    """Nobody answered in time, and whether the write happened could not be found out."""
+    """The store did not answer in time, and the write may or may not have happened."""
 
 
 class CorruptError(StoreError):
-    """What was read is not what was written. It is not served."""
+    """The data read differs from the data written. It is not served."""
 
 
 class InUseError(StoreError):
@@ -60,7 +60,7 @@ class InUseError(StoreError):
 
 
 class FailedError(StoreError):
-    """The disk did not keep a promise. What was being written may be there or not; the process must start anew."""
+    """The disk failed. The last writes may be there or not; restart the process."""
 
 
 class ClosedError(StoreError):

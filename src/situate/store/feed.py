@@ -1,7 +1,7 @@
-"""Live watches for the stores that keep their own log: memory and SQLite.
+"""Live watches for the stores with a log of their own: memory and SQLite.
 
-A commit is handed to the watches it concerns. One that asks for older events, or that falls too far behind, reads the
-log until it has caught up: nobody is ever skipped or cut off, unless what it needs is compacted away.
+A commit goes to the watches of its keys. A watch that starts in the past, or falls too far behind, reads the log until
+it has caught up. It never skips an event, and ends only if the history it needs is compacted.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from situate.store.entries import Batch, Revision
 from situate.store.errors import ClosedError, StoreError
 
 BACKLOG: Final = 1_024
-"""Batches kept for a watch nobody reads from; beyond, it reads the log when somebody does."""
+"""Batches queued for a watch that nobody reads. Beyond, it reads the log when somebody does."""
 
 History: TypeAlias = Callable[[str, Revision, Revision], Awaitable[tuple[list[Batch], Revision]]]
-"""Batches of a prefix after one revision and up to another, or as far as fits; and up to where they are complete."""
+"""Returns the batches of a prefix after one revision and up to another, or as many as fit; and how far they reach."""
 
 
 class Feed:
-    """Who watches what, and the newest revision that all of them were told of."""
+    """The watches of a store, and the newest revision published to them."""
 
     def __init__(self, revision: Revision, history: History) -> None:
         self.revision = revision
@@ -31,7 +31,7 @@ class Feed:
         self._live: dict[str, dict[FeedWatch, None]] = {}
 
     def publish(self, batch: Batch) -> None:
-        """The next commit. In order, and before whoever committed it is answered."""
+        """Send a commit to the watches. Call it in order, before the commit is acknowledged."""
         self.revision = batch.revision
         for prefix, watches in self._live.items():
             events = tuple([event for event in batch.events if event.key.startswith(prefix)])
@@ -44,7 +44,7 @@ class Feed:
         return FeedWatch(self, prefix, after)
 
     def end(self, error: StoreError) -> None:
-        """No more events: every watch ends with this."""
+        """End every watch with this error."""
         self.ended = self.ended or error
         for watches in self._live.values():
             for watch in watches:
@@ -61,7 +61,7 @@ class Feed:
 
 
 class FeedWatch:
-    """A place in the log: the past still to be told, then what is heard live."""
+    """One watch: history first, then live batches."""
 
     def __init__(self, feed: Feed, prefix: str, after: Revision) -> None:
         self.prefix = prefix
@@ -99,7 +99,7 @@ class FeedWatch:
                 await self._awake.wait()
 
     def _go_live(self) -> None:
-        """From now on it hears; what was before that it reads. Nothing can come between, as nothing is awaited."""
+        """Receive live batches from now on, and read the log up to here. Nothing awaits, so nothing falls between."""
         self._lagging = False
         self._live.clear()
         self._feed.add(self)

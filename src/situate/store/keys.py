@@ -1,4 +1,4 @@
-"""Keys are text, ordered by code point, which is the order of their UTF-8 bytes too: all stores sort alike."""
+"""Keys are text in code point order, which is also the order of their UTF-8 bytes: all stores sort alike."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ _AFTER_SURROGATES: Final = 0xE000
 
 
 def check_key(key: str) -> int:
-    """How many bytes it has. InvalidRequestError for a key that not every store can hold."""
+    """The size of a key in bytes. InvalidRequestError for a key that not every store can hold."""
     if not key or "\0" in key:
-        raise InvalidRequestError(f"{key!r} is not a key: it is empty, or has a zero character in it")
+        raise InvalidRequestError(f"{key!r} is not a key: it is empty or contains NUL")
     try:
         size = len(key) if key.isascii() else len(key.encode())
     except UnicodeEncodeError:
         raise InvalidRequestError(f"{key!r} is not a key: it is not text") from None
     if size > MAX_KEY_BYTES:
-        raise InvalidRequestError(f"a key has at most {MAX_KEY_BYTES} bytes, and this one {size}: {key[:40]!r}...")
+        raise InvalidRequestError(f"a key has at most {MAX_KEY_BYTES} bytes, this one has {size}: {key[:40]!r}...")
     return size
 
 
 def prefix_end(prefix: str) -> str | None:
-    """The first text after all that begin with `prefix`; None: there is none."""
+    """The first text after all texts with this prefix; None: there is none."""
     while prefix:
         last = ord(prefix[-1])
         if last < _LAST:
@@ -36,5 +36,5 @@ def prefix_end(prefix: str) -> str | None:
 
 
 def first_after(key: str) -> str:
-    """The least text greater than `key`, as keys have no zero character."""
+    """The least text greater than `key`; keys do not contain NUL."""
     return key + "\0"

@@ -1,4 +1,4 @@
-"""When leases run out, for the stores that keep them themselves. By the event loop's clock, which never goes back."""
+"""Expires leases, for memory and SQLite. Uses the event loop's monotonic clock."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class _Running:
 
 
 class LeaseExpiry:
-    """Leases and their deadlines. `expired` is told of each lease that nobody kept alive."""
+    """Leases and their deadlines. Calls `expired` for each lease that nobody kept alive."""
 
     def __init__(self, expired: Callable[[LeaseId], None]) -> None:
         self._expired = expired
@@ -29,7 +29,7 @@ class LeaseExpiry:
         self._running[lease] = _Running(ttl_s, deadline, loop.call_at(deadline, self._due, lease))
 
     def keep_alive(self, lease: LeaseId) -> bool:
-        """The timer is left where it is: when it fires, it looks again."""
+        """Extend the deadline. The timer stays; when it fires, it checks the deadline again."""
         found = self._running.get(lease)
         if found is None:
             return False

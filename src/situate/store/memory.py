@@ -1,6 +1,6 @@
-"""The store in memory: the reference that the others are compared with, and enough for a server nobody need restart.
+"""The store in memory: the reference for the others, and enough for a server that need not survive a restart.
 
-Everything happens between two awaits of the event loop, so there is nothing to lock. Nothing survives the process.
+Everything happens between two awaits, so there are no locks.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LEASE_BITS = 62
 
 
 class MemoryStore:
-    """What stands now, and how it came to be, as far back as nobody has compacted."""
+    """The current entries, and the history since the last compaction."""
 
     def __init__(self) -> None:
         self._entries: dict[str, Entry] = {}
@@ -53,7 +53,7 @@ class MemoryStore:
         return Committed(self._write(transaction.writes))
 
     def _write(self, writes: Sequence[Write]) -> Revision:
-        """A transaction that changes nothing has no revision of its own."""
+        """The revision of the writes; the current one if they change nothing."""
         revision = Revision(self._feed.revision + 1)
         events = changes(writes, self._entries, revision)
         if not events:
@@ -101,7 +101,7 @@ class MemoryStore:
         return self._feed.revision
 
     def _at(self, at: Revision | None) -> tuple[Revision, dict[str, Entry | None]]:
-        """The revision to read at; and what was otherwise then, of the keys that were written since."""
+        """The revision to read at, and the entries at that time of keys written since."""
         self._check_open()
         if at is None or at == self._feed.revision:
             return self._feed.revision, {}
@@ -116,7 +116,7 @@ class MemoryStore:
         return at, past
 
     def _batches_until(self, revision: Revision) -> int:
-        """How many of the kept batches are at this revision or before."""
+        """How many batches are at this revision or before."""
         return bisect_right(self._batches, revision, key=lambda batch: batch.revision)
 
     # -- history -------------------------------------------------------------------------------------------------
@@ -163,7 +163,7 @@ class MemoryStore:
         self._end_lease(lease)
 
     def _end_lease(self, lease: LeaseId) -> None:
-        """A key that was written since, with another lease or none, stays."""
+        """Delete its keys, except those written since with another lease or none."""
         held = self._leases.pop(lease, {})
         self._write([Delete(key) for key in sorted(held) if key in self._entries and self._entries[key].lease == lease])
 

@@ -1,4 +1,4 @@
-"""Which store, by one word: `memory`, a file, or `etcd://host:port,host:port/prefix`."""
+"""Opens a store by its address: `memory`, a file, or `etcd://host:port,host:port/prefix`."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ SCHEMES: Final = ("sqlite", "etcd", "etcds")
 
 
 async def open_store(where: str, etcd: EtcdSettings | None = None, limit_bytes: int = 0) -> Store:
-    """`etcd` has what the word cannot say: certificates, names, time limits. `etcds://` asks for TLS."""
+    """`etcd` has what an address cannot express: certificates, names, timeouts. `etcds://` uses TLS."""
     if where == MEMORY:
         return MemoryStore()
     scheme, separator, rest = where.partition("://")
     if not separator or scheme == "sqlite":
-        # Imported late, as are gRPC and protobuf: whoever uses one store need not load the others.
+        # Imported late, like gRPC and protobuf, so that one store does not load the others.
         from situate.store.sqlite.store import SqliteStore
 
         path = Path(rest if separator else where).expanduser()
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         return await SqliteStore.open(path, limit_bytes)
     if scheme not in SCHEMES:
-        raise InvalidRequestError(f"{where!r} is no store: say {MEMORY!r}, a file, or etcd://host:port/prefix")
+        raise InvalidRequestError(f"{where!r} is not a store: use {MEMORY!r}, a file, or etcd://host:port/prefix")
     from situate.store.etcd.store import EtcdStore
 
     return await EtcdStore.open(etcd_settings(where, etcd))
@@ -40,7 +40,7 @@ def etcd_settings(where: str, base: EtcdSettings | None = None) -> EtcdSettings:
     parts = urlsplit(where)
     endpoints = tuple(filter(None, parts.netloc.split(",")))
     if not endpoints or "@" in parts.netloc or parts.query or parts.fragment:
-        raise InvalidRequestError(f"{where!r} does not say where etcd is: etcd://host:port,host:port/prefix")
+        raise InvalidRequestError(f"{where!r} is not an address of etcd: use etcd://host:port,host:port/prefix")
     settings = replace(base or EtcdSettings(endpoints=endpoints), endpoints=endpoints)
     if parts.scheme == "etcds":
         settings = replace(settings, tls=True)

@@ -1,4 +1,4 @@
-"""Guards and writes: several checks and several writes as one revision, or none of them. Pure."""
+"""Transactions: if all guards hold, all writes happen at one revision; else none does. Pure."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ from situate.store.entries import ABSENT, NO_LEASE, Entry, Event, LeaseId, Revis
 from situate.store.errors import InvalidRequestError
 from situate.store.keys import check_key
 
-# etcd takes 128 operations and 1.5 MiB a request; the rest is for its envelope and for our mark. Held by every store.
+# etcd allows 128 operations and 1.5 MiB in a request; the rest is for its envelope and our marker. For every store.
 MAX_OPERATIONS: Final = 120
 MAX_TRANSACTION_BYTES: Final = 1_500_000
 
 
 class At(Struct, frozen=True, gc=False, tag=True):
-    """The key was last written at this revision; ABSENT: it is not there."""
+    """The key was last written at this revision; ABSENT: it does not exist."""
 
     key: str
     revision: Revision
 
 
 class Present(Struct, frozen=True, gc=False, tag=True):
-    """The key is there, whatever it holds."""
+    """The key exists."""
 
     key: str
 
 
 class Holds(Struct, frozen=True, gc=False, tag=True):
-    """The key is there, and holds exactly this."""
+    """The key exists, with this value."""
 
     key: str
     value: bytes
 
 
 class Put(Struct, frozen=True, gc=False, tag=True):
-    """Write this value; with a lease, the key goes when the lease does. A key keeps no lease from an earlier write."""
+    """Write this value. With a lease, the key is deleted when the lease ends; an earlier lease is dropped."""
 
     key: str
     value: bytes
@@ -45,7 +45,7 @@ class Put(Struct, frozen=True, gc=False, tag=True):
 
 
 class Delete(Struct, frozen=True, gc=False, tag=True):
-    """Remove the key, if it is there. To ask that it is, guard it."""
+    """Delete the key, if it exists. Use a guard to require that."""
 
     key: str
 
@@ -55,37 +55,35 @@ Write: TypeAlias = Put | Delete
 
 
 class Transaction(Struct, frozen=True, gc=False):
-    """If all guards hold, all writes happen, at one revision."""
-
     guards: tuple[Guard, ...]
     writes: tuple[Write, ...]
 
 
 class Committed(Struct, frozen=True, gc=False):
-    """It happened, is durable, and has this revision."""
+    """The transaction is durable, at this revision."""
 
     revision: Revision
 
 
 class Refused(Struct, frozen=True, gc=False):
-    """Nothing was written, as these guards did not hold."""
+    """Nothing was written, because these guards did not hold."""
 
     revision: Revision
     failed: tuple[Guard, ...]
     found: tuple[Entry | None, ...]
-    """What each guarded key was at that moment, in the order of the guards."""
+    """The entries of the guarded keys, in the order of the guards."""
 
 
 Outcome: TypeAlias = Committed | Refused
 
 
 def validated(guards: Iterable[Guard], writes: Iterable[Write]) -> Transaction:
-    """A transaction that every store can take, or InvalidRequestError."""
+    """A transaction within the limits of every store, or InvalidRequestError."""
     transaction = Transaction(tuple(guards), tuple(writes))
     if max(len(transaction.guards), len(transaction.writes)) > MAX_OPERATIONS:
         raise InvalidRequestError(f"a transaction has at most {MAX_OPERATIONS} guards and as many writes")
     size = 0
-    known: dict[str, int] = {}  # most keys are guarded and written
+    known: dict[str, int] = {}  # most keys are both guarded and written
     for write in transaction.writes:
         known[write.key] = bytes_of_key = check_key(write.key)
         size += bytes_of_key + (len(write.value) if isinstance(write, Put) else 0)
@@ -96,12 +94,12 @@ def validated(guards: Iterable[Guard], writes: Iterable[Write]) -> Transaction:
         if isinstance(guard, Holds):
             size += len(guard.value)
     if size > MAX_TRANSACTION_BYTES:
-        raise InvalidRequestError(f"a transaction has at most {MAX_TRANSACTION_BYTES} bytes, and this one {size}")
+        raise InvalidRequestError(f"a transaction has at most {MAX_TRANSACTION_BYTES} bytes, this one has {size}")
     return transaction
 
 
 def holds(guard: Guard, found: Entry | None) -> bool:
-    match guard:  # attributes in a pattern would take as long again as all of this
+    match guard:  # attributes in the patterns would double the time
         case At():
             return guard.revision == (ABSENT if found is None else found.modified)
         case Present():
@@ -113,7 +111,7 @@ def holds(guard: Guard, found: Entry | None) -> bool:
 
 
 def refusal(guards: Sequence[Guard], entries: Mapping[str, Entry], revision: Revision) -> Refused | None:
-    """What to answer if some guard does not hold."""
+    """The refusal if a guard does not hold; else None."""
     failed = [guard for guard in guards if not holds(guard, entries.get(guard.key))]
     if not failed:
         return None
@@ -121,7 +119,7 @@ def refusal(guards: Sequence[Guard], entries: Mapping[str, Entry], revision: Rev
 
 
 def changes(writes: Iterable[Write], entries: Mapping[str, Entry], revision: Revision) -> tuple[Event, ...]:
-    """What these writes do to these entries, if they happen at this revision."""
+    """The events of these writes at a revision, applied to these entries."""
     events: list[Event] = []
     for write in writes:
         key = write.key

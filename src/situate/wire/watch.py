@@ -106,7 +106,7 @@ _decode_meta = msgspec.json.Decoder(_OnlyMeta).decode
 
 
 class Reader(Generic[_Typed]):
-    """Reads frames and pages of one kind. Made once: making its decoders costs more than reading a page."""
+    """Reads frames and pages of one kind. Create it once: its decoders cost more than reading a page."""
 
     def __init__(self, model: type[_Typed]) -> None:
         self._model = model
@@ -122,9 +122,9 @@ class Reader(Generic[_Typed]):
         try:
             read = self._frame(line)
         except _NOT_JSON:
-            return self._odd_frame(line)
+            return _read_frame(line, self._odd_item)
         if read.type in (ERROR, BOOKMARK):
-            return self._odd_frame(line)
+            return _read_frame(line, self._odd_item)
         return Frame(read.type, _item(read.object))
 
     def page(self, data: bytes) -> ListPage[_Typed]:
@@ -132,34 +132,13 @@ class Reader(Generic[_Typed]):
         try:
             read = self._page(data)
         except _NOT_JSON:
-            return self._odd_page(data)
+            return _read_page(data, self._odd_item)
         return ListPage([_item(one) for one in read.items], read.metadata.resource_version, read.metadata.more)
 
-    # -- what is rare: bookmarks, errors, nulls, and what does not decode --------------------------------------------
-
-    def _odd_frame(self, line: bytes) -> Frame[_Typed]:
-        try:
-            read = _decode_frame(line)
-        except _NOT_JSON:
-            raise InputError(NOT_A_FRAME) from None
-        if read.type == ERROR:
-            return Frame(ERROR, Item("", "", "", "", None), status=bytes(read.object))
-        if read.type == BOOKMARK:
-            meta = _known(read.object)
-            listed = (meta.annotations or EMPTY).get(INITIAL_EVENTS_END) == "true"
-            return Frame(BOOKMARK, Item("", "", "", meta.resource_version, None), listed)
-        return Frame(read.type, self._odd_item(read.object))
-
-    def _odd_page(self, data: bytes) -> ListPage[_Typed]:
-        try:
-            read = _decode_page(data)
-        except _NOT_JSON:
-            raise InputError(NOT_A_LIST) from None
-        items = [self._odd_item(one) for one in read.items or ()]
-        return ListPage(items, read.metadata.resource_version, read.metadata.more)
+    # -- the slow path: bookmarks, errors, nulls, and what does not decode ---------------------------------------------
 
     def _odd_item(self, data: msgspec.Raw) -> Item[_Typed]:
-        """An object that has nulls where Kubernetes' own decoder shrugs, or that is wrong."""
+        """An object with nulls that Kubernetes' decoder accepts, or an invalid one."""
         meta = _known(data)
         try:
             found, problem = (decode(self._model, data), "") if meta.name else (None, NO_NAME)
@@ -169,29 +148,35 @@ class Reader(Generic[_Typed]):
 
 
 class RawReader:
-    """Reads frames and pages of any kind, and leaves the objects as they are: an item's object is its JSON."""
+    """Reads frames and pages of any kind without decoding the objects: an item's object is its JSON."""
 
     def frame(self, line: bytes) -> Frame[Any]:
-        try:
-            read = _decode_frame(line)
-        except _NOT_JSON:
-            raise InputError(NOT_A_FRAME) from None
-        if read.type == ERROR:
-            return Frame(ERROR, Item("", "", "", "", None), status=bytes(read.object))
-        meta = _known(read.object)
-        if read.type == BOOKMARK:
-            listed = (meta.annotations or EMPTY).get(INITIAL_EVENTS_END) == "true"
-            return Frame(BOOKMARK, Item("", "", "", meta.resource_version, None), listed)
-        return Frame(read.type, _raw_item(read.object))
+        return _read_frame(line, _raw_item)
 
     def page(self, data: bytes) -> ListPage[Any]:
-        try:
-            read = _decode_page(data)
-        except _NOT_JSON:
-            raise InputError(NOT_A_LIST) from None
-        return ListPage(
-            [_raw_item(one) for one in read.items or ()], read.metadata.resource_version, read.metadata.more
-        )
+        return _read_page(data, _raw_item)
+
+
+def _read_frame(line: bytes, item: Callable[[msgspec.Raw], Item[_Typed]]) -> Frame[_Typed]:
+    try:
+        read = _decode_frame(line)
+    except _NOT_JSON:
+        raise InputError(NOT_A_FRAME) from None
+    if read.type == ERROR:
+        return Frame(ERROR, Item("", "", "", "", None), status=bytes(read.object))
+    if read.type == BOOKMARK:
+        meta = _known(read.object)
+        listed = (meta.annotations or EMPTY).get(INITIAL_EVENTS_END) == "true"
+        return Frame(BOOKMARK, Item("", "", "", meta.resource_version, None), listed)
+    return Frame(read.type, item(read.object))
+
+
+def _read_page(data: bytes, item: Callable[[msgspec.Raw], Item[_Typed]]) -> ListPage[_Typed]:
+    try:
+        read = _decode_page(data)
+    except _NOT_JSON:
+        raise InputError(NOT_A_LIST) from None
+    return ListPage([item(one) for one in read.items or ()], read.metadata.resource_version, read.metadata.more)
 
 
 def _raw_item(data: msgspec.Raw) -> Item[Any]:

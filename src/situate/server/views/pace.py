@@ -1,8 +1,8 @@
-"""How reading is kept out of everybody's way: a slice of work at a time, and when others have work, mostly theirs.
+"""Throttles the computation of views, which shares the event loop with everything else.
 
-Everything in the process shares one loop. Whoever works out a view asks `breathe` after each piece: after a slice the
-others have their turn, and if they needed it, they are left alone for REST times as long as the slice took. So a reader
-that never stops takes a tenth of a busy server's time, and on an idle one it does not wait at all.
+Call `pause` after each piece of work. After a time slice it yields to other tasks; if they were busy, it sleeps for
+REST times the slice. So an endless reader takes a tenth of a busy server's time, and on an idle server it does not
+wait.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ __all__ = ["Pace"]
 SLICE_S: Final = 0.001
 REST: Final = 9.0
 BUSY: Final = 0.1
-"""Others were busy if their turn took longer than this part of our slice: to go round with nothing to do takes less."""
+"""Other tasks were busy if yielding took longer than this part of our slice."""
 
 
 class Pace:
-    """Of one piece of work."""
+    """The throttle of one computation."""
 
     def __init__(
         self, clock: Callable[[], float] = time.perf_counter, rest: Callable[[float], Awaitable[None]] = asyncio.sleep
@@ -31,7 +31,7 @@ class Pace:
         self._begun = clock()
 
     async def pause(self) -> None:
-        """To be called after every small piece. Mostly it does nothing."""
+        """Call after every small piece of work. Mostly it does nothing."""
         now = self._clock()
         spent = now - self._begun
         if spent < SLICE_S:

@@ -1,7 +1,7 @@
-"""What happened to a placement, in one line: read off a PlacementDecision as it was and as it is. Pure.
+"""Placement events: derived from a PlacementDecision before and after a change. Pure.
 
-A decision is written in the transaction of its pod, so each revision of it is something that happened, and nothing that
-happens to a placement is without one. What tells nothing new, as a pod that waits on for the same reason, is no event.
+A decision is written in the transaction of its pod, so every step of a placement is a revision of it. A revision
+without news, such as a pod that is still pending for the same reason, is no event.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ EVENTS: Final[Mapping[Phase, EventKind]] = {
     "rebinding": "rebinding",
 }
 FROM_THE_POD: Final = ("failed", "evicted", "gone")
-"""Events whose reason only the pod knows."""
+"""Events whose reason is in the pod."""
 
 
 class _Pod(Struct, frozen=True, gc=False):
@@ -54,16 +54,16 @@ class _Pod(Struct, frozen=True, gc=False):
 
 
 class PlacementEvent(Struct, frozen=True, rename="camel", omit_defaults=True, gc=False):
-    """One thing that happened to one placement."""
+    """One event of one placement."""
 
     event: EventKind
     phase: Phase
-    """Of the binding, from here on; of one that is gone, its last."""
+    """Of the binding, from here on; for `gone`, its last."""
     pod: _Pod
     was: Phase | None = None
-    """The phase before; None: nothing was ever decided about this pod."""
+    """The phase before; None: there was no decision about this pod."""
     time: str = ""
-    """When the phase began, by the server's clock, to the second; of one that is gone, when it was asked to go."""
+    """When the phase started, by the server's clock, to the second; for `gone`, when the deletion was requested."""
     node: str = ""
     binding_version: int = 0
     scheduler: str = ""
@@ -81,7 +81,7 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 def event_between(before: PlacementDecision | None, after: PlacementDecision | None) -> PlacementEvent | None:
-    """What one revision of a decision tells; None: nothing new."""
+    """The event of one revision of a decision; None: nothing new."""
     one = after or before
     if one is None or one.phase is None:
         return None
@@ -112,7 +112,7 @@ def event_between(before: PlacementDecision | None, after: PlacementDecision | N
 
 
 def _same(before: PlacementDecision, after: PlacementDecision) -> bool:
-    """Whether nothing happened but that it was tried again, or explained anew."""
+    """Whether only the attempts or the explanation changed."""
     if (before.phase, before.spec.node, before.spec.binding_version) != (
         after.phase,
         after.spec.node,
@@ -124,21 +124,21 @@ def _same(before: PlacementDecision, after: PlacementDecision) -> bool:
 
 
 def with_reason(event: PlacementEvent, pod: Mapping[str, Any]) -> PlacementEvent:
-    """The event with what the pod says of it, at that revision or, of one that is gone, just before."""
+    """The event with the reason in the pod, at that revision or, for `gone`, just before."""
     status = pod.get("status", {})
     conditions = status.get("conditions") or ()
     marked: Mapping[str, Any] = next((one for one in conditions if one.get("type") == "DisruptionTarget"), {})
     if event.event == "failed" or not marked:
-        ended = _ended(status)
+        ended = _termination(status)
         reason = status.get("reason") or ended.get("reason", "")
         message = status.get("message") or ended.get("message", "")
     else:
         reason, message = marked.get("reason", ""), marked.get("message", "")
-    return msgspec.structs.replace(event, reason=reason, message=message, time=event.time or _asked_to_go(pod))
+    return msgspec.structs.replace(event, reason=reason, message=message, time=event.time or _deletion_requested(pod))
 
 
-def _asked_to_go(pod: Mapping[str, Any]) -> str:
-    """When it was asked to go; empty for one that was not given time for it."""
+def _deletion_requested(pod: Mapping[str, Any]) -> str:
+    """When the deletion was requested; "" if it was immediate."""
     meta = pod.get("metadata", {})
     due, grace_s = meta.get("deletionTimestamp"), meta.get("deletionGracePeriodSeconds", 0)
     if not due:
@@ -146,8 +146,8 @@ def _asked_to_go(pod: Mapping[str, Any]) -> str:
     return (datetime.fromisoformat(due) - timedelta(seconds=grace_s)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _ended(status: Mapping[str, Any]) -> Mapping[str, Any]:
-    """How the first container that failed ended."""
+def _termination(status: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The termination of the first container that failed."""
     for one in (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())):
         ended: Mapping[str, Any] = one.get("state", {}).get("terminated") or {}
         if ended.get("exitCode"):

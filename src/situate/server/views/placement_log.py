@@ -1,7 +1,7 @@
-"""Follows the store's log of placements from a revision on: every event once, in order, with none left out.
+"""Follows the store's history of placements from a revision on: every event once, in order, without gaps.
 
-The log has one entry for each revision, so two changes of one placement are two events however late somebody asks. A
-revision whose successors are compacted away cannot be followed from: that is said (410), never skipped over.
+The history has every revision, so two changes of one placement are two events, however late they are read. A compacted
+revision is a 410; no event is ever skipped.
 """
 
 from __future__ import annotations
@@ -32,25 +32,25 @@ from situate.store.errors import CompactedError, StoreError
 __all__ = ["PlacementWatch", "PlacementLog"]
 
 PODS: Final = BY_KIND["v1", "Pod"]
-TOO_OLD: Final = "too old resource version: {asked} ({oldest}): the log of placements begins at {oldest}"
-NO_SELECTORS: Final = "placementevents are not selected by labels or fields: ask for a namespace"
+TOO_OLD: Final = "too old resource version: {asked} ({oldest}): the history of placements starts at {oldest}"
+NO_SELECTORS: Final = "placementevents support no label or field selectors; select a namespace"
 MAX_LISTED: Final = 10_000
-"""How many of the newest events a list has at most."""
+"""A list has at most this many of the newest events."""
 BOOKMARK_S: Final = 20.0
-"""How often somebody who follows is told how far the log has come, so as to resume from there."""
+"""How often a watch gets a bookmark to resume from."""
 READY_LIMIT: Final = 256
 OLDEST: Final = "0"
 
 
 class PlacementLog:
-    """Events of placements, from one store."""
+    """The placement events of a store."""
 
     def __init__(self, store: Store, cache: Cache) -> None:
         self._store = store
         self._cache = cache
 
     async def watch(self, target: Target, options: WatchOptions) -> PlacementWatch:
-        """From a revision; without one, from now; from "0", from the oldest that the log has. 410 if that is gone."""
+        """From a revision; without one, from now; with "0", from the oldest. 410 if it is compacted."""
         if options.labels or options.fields:
             raise bad_request(NO_SELECTORS)
         if options.resource_version in ("", OLDEST):
@@ -60,27 +60,27 @@ class PlacementLog:
         oldest = options.resource_version == OLDEST
         asked = parse_resource_version(options.resource_version)
         since = Revision(asked if options.resource_version else self._cache.revision)
-        following = PlacementWatch(self._store, target.namespace, since, bookmarks=options.bookmarks)
+        watch = PlacementWatch(self._store, target.namespace, since, bookmarks=options.bookmarks)
         try:
-            await following.open(self._cache.revision)
+            await watch.open(self._cache.revision)
         except CompactedError as error:
             if not oldest:
-                await following.aclose()
+                await watch.aclose()
                 raise expired(TOO_OLD.format(asked=since, oldest=error.compacted)) from None
-            await following.reopen(error.compacted, self._cache.revision)
+            await watch.reopen(error.compacted, self._cache.revision)
         except StoreError as error:
             raise status_error(error) from None
         if options.timeout_s:
-            following.end_after(options.timeout_s)
-        return following
+            watch.end_after(options.timeout_s)
+        return watch
 
     async def list(self, target: Target, options: ListOptions) -> ListResult:
-        """The newest that the log has, oldest first, up to now."""
+        """The newest events, oldest first."""
         wanted = WatchOptions(options.labels, options.fields, OLDEST, bookmarks=True)
         found: deque[StoredObject] = deque(maxlen=MAX_LISTED)
-        following = await self.watch(target, wanted)
+        watch = await self.watch(target, wanted)
         try:
-            async for event in following:
+            async for event in watch:
                 if event.stored is not None:
                     found.append(event.stored)
                 elif event.type == "ERROR" and event.status is not None:
@@ -88,12 +88,12 @@ class PlacementLog:
                 elif event.initial_end:
                     return ListResult(event.revision, list(found))
         finally:
-            await following.aclose()
+            await watch.aclose()
         return ListResult(self._cache.revision, list(found))
 
 
 class PlacementWatch:
-    """An async iterator of WatchEvent: ADDED for each event, a BOOKMARK after what was there, an ERROR at its end."""
+    """An async iterator of WatchEvent: ADDED for each event, a BOOKMARK after the existing ones, a final ERROR."""
 
     def __init__(self, store: Store, namespace: str, since: Revision, *, bookmarks: bool) -> None:
         self._store = store
@@ -112,8 +112,8 @@ class PlacementWatch:
         self._ended = False
 
     async def open(self, newest: int) -> None:
-        """Whether it can be followed is known with the first batch: of events, or the bookmark after none. Of what is
-        yet to come it is known already; and etcd has no bookmark for that."""
+        """Start the watch. For an old revision, wait for the first batch, events or a bookmark: it tells whether the
+        history is still there."""
         self._watch = watch = self._store.watch(self._prefix, self._since)
         if self._since < newest:
             await watch.ask_progress()
@@ -123,7 +123,7 @@ class PlacementWatch:
         self._bookmark_later()
 
     async def reopen(self, since: Revision, newest: int) -> None:
-        """From where the log begins. That may move on meanwhile; then from there."""
+        """Start from the oldest revision. Compaction may move it meanwhile; then start from there."""
         while True:
             if self._watch is not None:
                 await self._watch.aclose()
@@ -144,7 +144,7 @@ class PlacementWatch:
             try:
                 first, self._first = self._first, None
                 await self._append(await anext(self._watch) if first is None else first)
-                await self._pace.pause()  # the past comes without waiting, and there may be much of it
+                await self._pace.pause()  # history does not await, and there may be much of it
             except StoreError as error:
                 if self._ended:
                     raise StopAsyncIteration from None
@@ -152,7 +152,7 @@ class PlacementWatch:
         return self._events.popleft()
 
     def ready(self, limit: int = READY_LIMIT) -> list[WatchEvent]:
-        """What can be told without waiting."""
+        """The events available without waiting."""
         return [self._events.popleft() for _ in range(min(limit, len(self._events)))]
 
     def end_after(self, seconds: float) -> None:
@@ -167,7 +167,7 @@ class PlacementWatch:
         if self._watch is not None:
             await self._watch.aclose()
 
-    # -- what a batch tells ------------------------------------------------------------------------------------------
+    # -- batches ------------------------------------------------------------------------------------------------------
 
     async def _append(self, batch: Batch) -> None:
         if not batch.events:
@@ -176,23 +176,23 @@ class PlacementWatch:
             self._caught_up = True
             return
         for event in batch.events:
-            told = await self._event_of(batch.revision, event)
-            if told is not None:
-                self._events.append(WatchEvent("ADDED", batch.revision, told))
+            stored = await self._event_of(batch.revision, event)
+            if stored is not None:
+                self._events.append(WatchEvent("ADDED", batch.revision, stored))
 
     async def _event_of(self, revision: Revision, event: Event) -> StoredObject | None:
         found = event_between(_decision(event.before), _decision(event.entry))
         if found is None:
             return None
-        place = parse_key(event.key)
+        key = parse_key(event.key)
         if found.event in FROM_THE_POD:
-            pod = await self._pod(place.namespace, place.name, revision, gone=event.entry is None)
+            pod = await self._pod(key.namespace, key.name, revision, gone=event.entry is None)
             if pod is not None:
                 found = with_reason(found, pod)
-        return stored_event(found, place.namespace, revision)
+        return stored_event(found, key.namespace, revision)
 
     async def _pod(self, namespace: str, name: str, revision: Revision, *, gone: bool) -> dict[str, object] | None:
-        """The pod as it was then; None if that is not kept any more."""
+        """The pod at that revision; None if it is compacted."""
         at = Revision(revision - 1) if gone else revision
         try:
             reading = await self._store.read([key_of(PODS, namespace, name)], at)
@@ -201,7 +201,7 @@ class PlacementWatch:
         entry = reading.entries[0]
         return None if entry is None else decode(entry.value, PODS.api_version, PODS.kind, entry.modified)
 
-    # -- the end, and how far it is ------------------------------------------------------------------------------------
+    # -- end and bookmarks --------------------------------------------------------------------------------------------
 
     def _fail(self, error: StoreError) -> None:
         if isinstance(error, CompactedError):
@@ -213,7 +213,7 @@ class PlacementWatch:
 
     def _end(self) -> None:
         self._ended = True
-        if self._watch is not None:  # whoever waits for the next batch waits no more
+        if self._watch is not None:  # wakes the reader
             self._closing = asyncio.create_task(self._watch.aclose())
 
     def _bookmark_later(self) -> None:

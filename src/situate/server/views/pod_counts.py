@@ -1,8 +1,8 @@
-"""All pods, counted by workload, node and namespace, and kept up with what happens, when somebody asks.
+"""Counts pods by workload, node and namespace, for the summaries.
 
-Nobody pays for it but who reads: changes wait in a watch until the next question, and are worked off a few at a time,
-with everybody else in between. When nobody has asked for a while, or too much has waited, it is all let go, and the
-next question counts anew.
+Only readers pay for it: changes queue in a watch until the next read, which applies them a few at a time, yielding to
+other tasks. After a while without reads, or with too many queued changes, the counts are dropped, and the next read
+counts again.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ __all__ = ["STATES", "WorkloadTotals", "WorkloadRef", "State", "PodTotals", "Pod
 
 PODS: Final = BY_KIND["v1", "Pod"]
 EVENTS_PER_STEP: Final = 10
-"""Pods that are looked at before it is asked whether others should have their turn."""
+"""Events to apply between two calls of `Pace.pause`."""
 IDLE_S: Final = 15.0
-"""After so long without a question, nothing is kept."""
+"""Drop the counts after so long without a read."""
 BACKLOG: Final = 1 << 17
-"""Changes that may wait for the next question. More, and all is counted anew."""
+"""Changes that may queue for the next read. With more, it counts again."""
 
 State: TypeAlias = Literal["waiting", "bound", "running", "succeeded", "failed", "leaving"]
 STATES: Final[tuple[State, ...]] = ("waiting", "bound", "running", "succeeded", "failed", "leaving")
@@ -45,7 +45,7 @@ S = TypeVar("S", bound="PodTotals")
 
 @dataclass(frozen=True, slots=True)
 class WorkloadRef:
-    """Whose a pod is: its controller, or itself."""
+    """The workload of a pod: its controller, or the pod itself."""
 
     namespace: str
     api_version: str
@@ -56,7 +56,7 @@ class WorkloadRef:
 
 @dataclass(frozen=True, slots=True)
 class _Record:
-    """What is counted of one pod."""
+    """What one pod adds to the totals."""
 
     name: str
     owner: WorkloadRef
@@ -68,12 +68,12 @@ class _Record:
 
 @dataclass(slots=True, eq=False)
 class PodTotals:
-    """Some pods together."""
+    """Totals over pods."""
 
     states: Counter[State] = field(default_factory=Counter)
     ready: int = 0
     requested: Counter[str] = field(default_factory=Counter)
-    """By those that have a node and are not over."""
+    """By pods that are bound and not finished."""
 
     @property
     def pods(self) -> int:
@@ -94,11 +94,11 @@ class PodTotals:
 
 @dataclass(slots=True, eq=False)
 class WorkloadTotals(PodTotals):
-    """The pods of one owner."""
+    """Totals over the pods of one workload."""
 
     nodes: Counter[str] = field(default_factory=Counter)
     waiting: dict[str, None] = field(default_factory=dict)
-    """Their names, the longest known first."""
+    """Names of pending pods, oldest first."""
 
     def add(self, one: _Record, sign: int) -> None:
         PodTotals.add(self, one, sign)
@@ -114,8 +114,6 @@ class WorkloadTotals(PodTotals):
 
 
 class PodCounter:
-    """Of one cache."""
-
     def __init__(self, cache: Cache) -> None:
         self._cache = cache
         self._watch: ObjectWatch | None = None
@@ -131,7 +129,7 @@ class PodCounter:
 
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[int]:
-        """With all counted that has happened up to now; the revision of that. It stays so until this is over."""
+        """The counts are current, and do not change inside of the block; yields their revision."""
         async with self._lock:
             self._reset_idle_timer()
             await self._cache.wait_until_fresh()
@@ -146,8 +144,8 @@ class PodCounter:
                 self._watch = await open_watch(self._cache, Target(PODS), options, backlog=BACKLOG)
             events = self._watch.ready(EVENTS_PER_STEP)
             if any(event.type == "ERROR" for event in events) or (not events and self._watch.ended):
-                await self._stop()  # too much has waited, or the past is not known any more
-                await self._cache.wait_for(0)  # not in circles: a cache that has failed says so
+                await self._stop()  # the queue was full, or the history is gone
+                await self._cache.wait_for(0)  # raises if the cache has failed, so that this loop ends
                 continue
             for event in events:
                 self._apply(event)

@@ -1,4 +1,4 @@
-"""How workloads, nodes and namespaces stand: objects that are worked out from others when somebody asks for them.
+"""WorkloadViews, NodeViews and NamespaceViews: summaries computed when they are read.
 
 A WorkloadView is named `<kind>.<name>` after what it is about, as `deployment.web`; the pods of a Deployment's
 ReplicaSets are the Deployment's. A pod that nobody controls is a workload of its own.
@@ -37,11 +37,11 @@ JOBS: Final = BY_KIND["batch/v1", "Job"]
 CONTROLLERS: Final = BY_KIND["v1", "ReplicationController"]
 WORKLOADS: Final = (DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, DAEMON_SETS, JOBS, CONTROLLERS)
 GROUPS_PER_STEP: Final = 25
-"""Groups that are added up before a pause."""
+"""Workloads to add up before a pause."""
 
 View: TypeAlias = Callable[[Cache, PodCounter, str, str], Iterator[Object | None]]
-"""Objects of a namespace and a name, or of all; None is a pause, in which others have their turn. What they are worked
-out from is taken before the first pause."""
+"""Yields the summaries of a namespace and a name, or all; None is a point to pause. It reads its sources before the
+first pause."""
 
 
 class _Owned(msgspec.Struct, frozen=True):
@@ -55,7 +55,7 @@ _decode_owned: Final = msgspec.json.Decoder(_Owned).decode
 
 
 def workload_views(cache: Cache, counts: PodCounter, namespace: str, name: str) -> Iterator[Object | None]:
-    """Those of a namespace, or of all; and of one name, or of all. None is a pause."""
+    """Of one namespace or all, and of one name or all."""
     kind, _, own = name.partition(".")
     there: dict[WorkloadRef, tuple[Resource, StoredObject]] = {}
     for resource in WORKLOADS:
@@ -86,7 +86,7 @@ def _join(whole: WorkloadTotals, part: WorkloadTotals) -> None:
 
 
 def _top(cache: Cache, owner: WorkloadRef) -> WorkloadRef:
-    """The Deployment, of a ReplicaSet that has one."""
+    """The Deployment of a ReplicaSet that has one; else the workload itself."""
     if owner.kind != REPLICA_SETS.kind:
         return owner
     stored = cache.get(REPLICA_SETS, owner.namespace, owner.name)
@@ -172,7 +172,7 @@ def namespace_views(cache: Cache, counts: PodCounter, _namespace: str, name: str
         yield _object(stored.name, "", obj["metadata"], stored.uid, status)
 
 
-# -- what all have in common -------------------------------------------------------------------------------------------
+# -- shared -----------------------------------------------------------------------------------------------------------
 
 
 def _named(cache: Cache, resource: Resource, name: str) -> Iterable[StoredObject]:

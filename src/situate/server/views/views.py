@@ -1,4 +1,4 @@
-"""The resources that are worked out when they are asked for: how things stand, and what happened to placements."""
+"""The computed resources: summaries, and placement events."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["Views"]
 
 
 class Views:
-    """Of one store. Nothing is kept but what counting again would cost."""
+    """The computed resources of a store."""
 
     def __init__(self, store: Store, cache: Cache) -> None:
         self._cache = cache
@@ -31,16 +31,16 @@ class Views:
 
     async def get(self, target: Target) -> StoredObject:
         """Raises StatusError."""
-        listing = await self._stands(target, ListOptions())
+        listing = await self._summaries(target, ListOptions())
         if not listing.items:
             raise not_found(target.resource.plural, target.resource.group, target.name)
         return listing.items[0]
 
     async def list(self, target: Target, options: ListOptions) -> ListResult:
-        """All at once, as of now: there are no pages, and no past."""
+        """The newest state, in one page."""
         if target.resource == PLACEMENT_EVENTS:
             return await self._log.list(target, options)
-        return await self._stands(target, options)
+        return await self._summaries(target, options)
 
     async def watch(self, target: Target, options: WatchOptions) -> PlacementWatch:
         if target.resource != PLACEMENT_EVENTS:
@@ -50,24 +50,24 @@ class Views:
     async def aclose(self) -> None:
         await self._counts.aclose()
 
-    async def _stands(self, target: Target, options: ListOptions) -> ListResult:
+    async def _summaries(self, target: Target, options: ListOptions) -> ListResult:
         validate_list_options(options)
         resource = target.resource
-        chosen = selection(resource, target.namespace, target.name, options.labels, options.fields)
+        selected = selection(resource, target.namespace, target.name, options.labels, options.fields)
         found: list[StoredObject] = []
         pace = Pace()
         async with self._counts.reading() as revision:
-            made = VIEWS[resource.plural](self._cache, self._counts, chosen.namespace, target.name)
-            for obj in made:
+            objects = VIEWS[resource.plural](self._cache, self._counts, selected.namespace, target.name)
+            for obj in objects:
                 if obj is not None:
-                    stored = _held(resource, obj, revision)
-                    if chosen.matches(stored):
+                    stored = _stored(resource, obj, revision)
+                    if selected.matches(stored):
                         found.append(stored)
                 await pace.pause()
         return ListResult(revision, found)
 
 
-def _held(resource: Resource, obj: Object, revision: int) -> StoredObject:
+def _stored(resource: Resource, obj: Object, revision: int) -> StoredObject:
     meta = obj["metadata"]
     namespace, name = meta.get("namespace", ""), meta["name"]
     key = key_of(resource, namespace, name)

@@ -1,4 +1,4 @@
-"""Connections to etcd's endpoints: one is used, and the next when it does not answer. Knows nothing of a store.
+"""Connections to etcd's endpoints: uses one, and the next when it does not answer. Knows nothing of a store.
 
 Questions are asked again until somebody answers. Anything that writes is tried once: what then, is for the caller.
 """
@@ -17,12 +17,12 @@ from situate.store.etcd.protocol import AUTHENTICATE, LEASE_KEEP_ALIVE, Method
 from situate.store.etcd.settings import RECEIVE_BYTES, EtcdSettings
 
 PAUSE_S: Final = 0.1
-# A member that has lost its cluster ends our calls rather than let us wait.
+# A member that has lost its leader fails our calls at once.
 _NEEDS_LEADER: Final = ("hasleader", "true")
 _OPTIONS: Final = (
     ("grpc.max_receive_message_length", RECEIVE_BYTES),
     ("grpc.max_send_message_length", -1),
-    # A connection that has died in silence is found out in ten seconds, also by a watch that only listens.
+    # Detects a dead connection within ten seconds, also for an idle watch.
     ("grpc.keepalive_time_ms", 10_000),
     ("grpc.keepalive_timeout_ms", 5_000),
     ("grpc.keepalive_permit_without_calls", 1),
@@ -34,7 +34,7 @@ _OPTIONS: Final = (
 
 
 class EtcdClient:
-    """Made in the event loop that uses it, after any fork."""
+    """Create it in the event loop that uses it, after any fork."""
 
     def __init__(self, settings: EtcdSettings) -> None:
         self.settings = settings
@@ -54,7 +54,7 @@ class EtcdClient:
     # -- calls ---------------------------------------------------------------------------------------------------
 
     async def ask(self, method: Method, request: Any) -> Any:
-        """A question, or something that may be done twice: until it is answered, or it is time to give up."""
+        """Call an idempotent method, and retry until it is answered or time is up."""
         deadline = asyncio.get_running_loop().time() + self.settings.give_up_s
         while True:
             try:
@@ -65,7 +65,7 @@ class EtcdClient:
             await asyncio.sleep(PAUSE_S)
 
     async def try_once(self, method: Method, request: Any) -> Any:
-        """AioRpcError if it was not answered. Only a refused token is tried again, as nothing was done then."""
+        """Call once. AioRpcError if it was not answered. Retries only after a refused token: then nothing was done."""
         channel = self._in_use()
         for last in (False, True):
             try:
@@ -77,7 +77,7 @@ class EtcdClient:
                 if not is_final(error):
                     self.next_endpoint(channel)
                 raise
-        raise UnavailableError("etcd takes none of our tokens")
+        raise UnavailableError("etcd accepts none of our tokens")
 
     async def _call(self, channel: grpc.aio.Channel, method: Method, request: Any, metadata: Any) -> Any:
         made = self._made.get((channel, method.path))
@@ -87,7 +87,7 @@ class EtcdClient:
         return await made(request, timeout=self.settings.request_s, metadata=metadata)
 
     async def keep_alive(self, lease: int) -> int:
-        """How many seconds it has now; 0: it is gone."""
+        """The remaining seconds; 0: the lease has ended."""
 
         async def request() -> AsyncIterator[Any]:
             yield LEASE_KEEP_ALIVE.request(ID=lease)
@@ -114,7 +114,7 @@ class EtcdClient:
             await asyncio.sleep(PAUSE_S)
 
     async def open_stream(self, method: Method) -> tuple[grpc.aio.Channel, Any]:
-        """A call of many messages both ways, on the endpoint in use; the channel is for next_endpoint()."""
+        """A bidirectional stream on the current endpoint; pass the channel to next_endpoint()."""
         channel = self._in_use()
         return channel, self.stream(channel, method)(metadata=await self._metadata(channel))
 
@@ -129,7 +129,7 @@ class EtcdClient:
         return self._channels[self._used]
 
     def next_endpoint(self, failed: grpc.aio.Channel) -> None:
-        """Unless somebody else has moved on from it already."""
+        """Move on from a channel, unless another caller has done so."""
         if self._channels[self._used] is failed:
             self._used = (self._used + 1) % len(self._channels)
 

@@ -1,11 +1,12 @@
-"""Did it happen? A mark in each transaction, by which a lost answer is found out and not guessed.
+"""Finds out whether a transaction happened when its answer was lost.
 
-A transaction borrows a mark: a key of ours, of which we know when it was last written. It asks that the mark is still
-so, and writes it. If no answer comes, we write the mark ourselves, under the same condition. If that succeeds, the
-transaction did not happen, and cannot any more, however late it arrives, as its condition no longer holds. If it is
-refused, the mark says who wrote it, and when: that is the transaction's revision.
-Marks hang on a lease, so that those of servers that are gone go too. Where the lease itself is gone, nothing can be
-found out, and we say so: to write the mark would need the lease, so that a mark that went is not taken for a new one.
+Each transaction borrows a marker: a key of ours whose revision we know. The transaction requires that revision, and
+writes the marker. If no answer comes, we write the marker ourselves, under the same condition. If that succeeds, the
+transaction did not happen, and never will, however late it arrives. If it is refused, the marker has the token of the
+transaction that wrote it, and its revision.
+
+Markers belong to a lease, so that those of stopped servers go away. If the lease itself has ended, the outcome is
+unknown: writing the marker needs the lease, so that a deleted marker is not mistaken for a new one.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class CommitMarker:
 
 @dataclass(slots=True)
 class CommitMarkers:
-    """Those that are free, and the lease of all. A mark whose fate is not known is never used again."""
+    """The free markers, and their lease. A marker with an unknown outcome is never used again."""
 
     client: EtcdClient
     prefix: str
@@ -71,7 +72,7 @@ class CommitMarkers:
             self._free.append(marker)
 
     async def renew(self, lost: int) -> None:
-        """A new lease, unless somebody has got one since `lost` was found to be gone. Its marks are gone too."""
+        """Get a new lease, unless another caller has replaced `lost` already. Its markers are gone too."""
         async with self._renewing:
             if self.lease == lost:
                 self._free.clear()
@@ -79,7 +80,7 @@ class CommitMarkers:
                 self.lease = granted.ID
 
     async def keep_alive(self) -> None:
-        """Until it is cancelled."""
+        """Renew the lease until cancelled."""
         while True:
             await asyncio.sleep(self.client.settings.marks_ttl_s / 4)
             lease = self.lease
@@ -90,13 +91,13 @@ class CommitMarkers:
                 continue  # nobody there; if the lease runs out, the next transaction gets another
 
     async def end(self) -> None:
-        """Take them away; where nobody answers at once, they go by themselves."""
+        """Delete the markers. If etcd does not answer at once, they expire with the lease."""
         lease, self.lease = self.lease, 0
         with suppress(grpc.aio.AioRpcError):
             await self.client.try_once(LEASE_REVOKE, LEASE_REVOKE.request(ID=lease))
 
     async def resolve(self, marker: CommitMarker, token: bytes) -> Revision | None:
-        """The revision of the transaction that wrote this token; None: it did not happen, and never will."""
+        """The revision of the transaction with this token; None: it did not happen, and never will."""
         deadline = asyncio.get_running_loop().time() + self.client.settings.give_up_s
         fence = b"fence " + token
         request = TXN.request(
@@ -107,11 +108,11 @@ class CommitMarkers:
                 return self._verdict(marker, token, fence, await self.client.try_once(TXN, request))
             except grpc.aio.AioRpcError as error:
                 if is_final(error) or asyncio.get_running_loop().time() > deadline:
-                    raise OutcomeUnknownError(f"whether a write happened is not known: {explained(error)}") from None
+                    raise OutcomeUnknownError(f"unknown whether a write happened: {explained(error)}") from None
             await asyncio.sleep(PAUSE_S)
 
     async def look(self, marker: CommitMarker, token: bytes) -> Revision | None:
-        """The same of a transaction that etcd has answered, so that it is under way no more: reading is enough."""
+        """The same for a transaction that etcd has answered: it is no longer in flight, so reading is enough."""
         answer = await self.client.ask(RANGE, RANGE.request(key=marker.key))
         modified = answer.kvs[0].mod_revision if answer.kvs else 0
         self.give_back(marker, modified)
@@ -129,4 +130,4 @@ class CommitMarkers:
         if value == token:
             self.give_back(marker, kvs[0].mod_revision)
             return Revision(kvs[0].mod_revision)
-        raise OutcomeUnknownError("whether a write happened is not known: its mark is gone")
+        raise OutcomeUnknownError("unknown whether a write happened: its marker is gone")

@@ -1,4 +1,4 @@
-"""What etcd's refusals mean: by the status of gRPC, and where that is not enough, by etcd's own words."""
+"""Maps etcd's errors: by the gRPC status, and where that is not enough, by etcd's text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NO_LEASE: Final = "requested lease not found"
 STALE_TOKEN: Final = "invalid auth token"  # noqa: S105
 OLD_AUTH: Final = "revision of auth store is old"
 
-# These come from whoever was asked, and are final. All else may mean that nobody knows.
+# These come from etcd itself and are final. After any other, the outcome may be unknown.
 _FINAL: Final = frozenset(
     {
         grpc.StatusCode.INVALID_ARGUMENT,
@@ -35,7 +35,7 @@ def says(error: grpc.aio.AioRpcError, words: str) -> bool:
 
 
 def is_final(error: grpc.aio.AioRpcError) -> bool:
-    """Whether etcd itself refused: then nothing happened, and asking again gives the same."""
+    """Whether etcd itself refused: then nothing happened, and a retry gives the same."""
     return error.code() in _FINAL or says(error, NO_SPACE)
 
 

@@ -1,4 +1,4 @@
-"""etcd's messages and methods, as far as a store needs them.
+"""The messages and methods of etcd that a store needs.
 
 The table below is all there is: protobuf's runtime makes the classes of it when this module is imported. So there is no
 generated file, and nothing is encoded by hand. Numbers and names are those of etcd's rpc.proto and kv.proto, which
@@ -22,7 +22,7 @@ _SCALARS: Final = {
     "string": Field.TYPE_STRING,
     "int64": Field.TYPE_INT64,
     "bool": Field.TYPE_BOOL,
-    # Enumerations travel as numbers.
+    # Enumerations are sent as numbers.
     "enum": Field.TYPE_INT32,
 }
 
@@ -100,12 +100,12 @@ _pool.Add(_described())
 
 
 def message(name: str) -> Any:
-    """The class of a message; protobuf makes its attributes at run time, so it has no type of ours."""
+    """The class of a message. protobuf creates its attributes at run time, so it is not typed."""
     return GetMessageClass(_pool.FindMessageTypeByName(f"{_PACKAGE}.{name}"))
 
 
 class Method(Struct, frozen=True):
-    """Where to send what, and how to read the answer."""
+    """A gRPC method: its path, and the types of its request and response."""
 
     path: str
     request: Any

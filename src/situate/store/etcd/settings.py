@@ -1,4 +1,4 @@
-"""Which etcd, and how long to wait for it. Values only; flags and files are for whoever runs the server."""
+"""The address of etcd, and timeouts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 from msgspec import Struct
 
 PREFIX: Final = "/situate"
-# A request of 1.5 MiB is the most that etcd takes; a list or a burst of events may be much longer.
+# etcd accepts requests up to 1.5 MiB; a list or a burst of events may be much longer.
 RECEIVE_BYTES: Final = 1 << 30
 
 
@@ -20,15 +20,15 @@ class EtcdSettings(Struct, frozen=True, kw_only=True):
     certificate: bytes | None = None
     key: bytes | None = None
     tls: bool = False
-    """Also without certificates of our own; the system's authorities are trusted then."""
+    """Also without our own certificates; then the system's authorities are trusted."""
     username: str = ""
     password: str = ""
     request_s: float = 5.0
-    """How long one endpoint has to answer; then the next is asked."""
+    """The timeout of one endpoint, before the next is tried."""
     give_up_s: float = 20.0
-    """How long to go on asking altogether."""
+    """The timeout of all attempts together."""
     marks_ttl_s: int = 600
-    """How long the marks of our transactions outlive us."""
+    """How long the markers of our transactions outlive the process."""
 
     @property
     def secure(self) -> bool:

@@ -1,4 +1,4 @@
-"""The store in etcd. Several servers may use the same one: each commit is guarded, and each sees all the others'."""
+"""The store in etcd. Several servers may share it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ TOKEN_BYTES: Final = 12
 
 
 class EtcdStore:
-    """Made by open(), in the event loop that uses it."""
+    """Use open(), in the event loop that uses the store."""
 
     def __init__(self, client: EtcdClient) -> None:
         self._client = client
@@ -56,7 +56,7 @@ class EtcdStore:
 
     @classmethod
     async def open(cls, settings: EtcdSettings) -> Self:
-        """UnavailableError if none of the endpoints answers."""
+        """UnavailableError if no endpoint answers."""
         store = cls(EtcdClient(settings))
         try:
             await store.revision()
@@ -68,7 +68,7 @@ class EtcdStore:
     # -- writing -------------------------------------------------------------------------------------------------
 
     async def commit(self, guards: Iterable[Guard], writes: Iterable[Write]) -> Outcome:
-        """Sent once. Without an answer, the mark says whether it happened; if not, it is sent again."""
+        """Send once. Without an answer, the marker tells whether it happened; if not, send again."""
         asked = validated(guards, writes)
         deadline = asyncio.get_running_loop().time() + self._client.settings.give_up_s
         while True:
@@ -85,7 +85,7 @@ class EtcdStore:
                 if outcome is not None:
                     return outcome
             if asyncio.get_running_loop().time() > deadline:
-                raise UnavailableError("etcd: no answer in time; the write did not happen")
+                raise UnavailableError("etcd did not answer in time; the write did not happen")
             await asyncio.sleep(PAUSE_S)
 
     def _request(self, asked: Transaction, marker: CommitMarker, token: bytes) -> Any:
@@ -96,7 +96,7 @@ class EtcdStore:
         )
 
     def _outcome(self, asked: Transaction, marker: CommitMarker, answer: Any) -> Outcome | None:
-        """None: it was our mark that was not as expected, so nothing happened, and another mark will do."""
+        """None: our own marker had changed, so nothing happened; retry with another marker."""
         revision = Revision(answer.header.revision)
         if answer.succeeded:
             self._markers.give_back(marker, revision)
@@ -113,12 +113,12 @@ class EtcdStore:
     async def _found_out(
         self, asked: Transaction, marker: CommitMarker, token: bytes, error: grpc.aio.AioRpcError
     ) -> Revision | None:
-        """The revision at which it happened after all; None: it did not, and may be sent again."""
+        """The revision if it happened after all; None: it did not, and may be sent again."""
         if errors.lease_is_gone(error):
             await self._blame(asked, marker)
             return None
         if errors.says(error, errors.NO_SPACE):
-            # Refused before it was tried, or after it was done: etcd says the same of both.
+            # etcd returns the same error before and after it has done it.
             revision = await self._markers.look(marker, token)
             if revision is None:
                 raise errors.explained(error) from None
@@ -129,7 +129,7 @@ class EtcdStore:
         return await self._markers.resolve(marker, token)
 
     async def _blame(self, asked: Transaction, marker: CommitMarker) -> None:
-        """Whose lease is gone: one of the transaction's, or the one of our marks, which is ours to renew."""
+        """Find the ended lease: one of the transaction's, or that of our markers, which we renew."""
         for write in asked.writes:
             if isinstance(write, Put) and write.lease != NO_LEASE and not await self._lives(write.lease):
                 self._markers.give_back(marker, marker.modified)
@@ -139,7 +139,7 @@ class EtcdStore:
     # -- reading -------------------------------------------------------------------------------------------------
 
     async def read(self, keys: Sequence[str], at: Revision | None = None) -> ReadResult:
-        """A transaction that only reads, or several at the revision of the first."""
+        """A read-only transaction, or several at the revision of the first."""
         entries: list[Entry | None] = []
         for start in range(0, len(keys), MAX_OPERATIONS):
             ranges = [reading(self._keys.there(key), at or 0) for key in keys[start : start + MAX_OPERATIONS]]
@@ -149,7 +149,7 @@ class EtcdStore:
         return ReadResult(await self.revision() if at is None else at, tuple(entries))
 
     async def scan(self, prefix: str, *, at: Revision | None = None, after: str = "", limit: int = 0) -> Page:
-        """A long one is fetched in pieces, all at the revision of the first."""
+        """Fetches a long range in pages, all at the revision of the first."""
         start = max(prefix, first_after(after)) if after else prefix
         entries: list[Entry] = []
         while True:
@@ -195,7 +195,7 @@ class EtcdStore:
     # -- leases --------------------------------------------------------------------------------------------------
 
     async def grant(self, ttl_s: int) -> LeaseId:
-        """Without an answer, another is asked for; the one nobody knows of runs out."""
+        """Without an answer, request another; the unknown one expires."""
         if ttl_s < 1:
             raise InvalidRequestError("a lease lasts at least a second")
         return LeaseId((await self._client.ask(LEASE_GRANT, LEASE_GRANT.request(TTL=ttl_s))).ID)

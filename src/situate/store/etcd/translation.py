@@ -1,4 +1,4 @@
-"""Our guards, writes and keys in etcd's words, and its answers in ours. Pure."""
+"""Translates guards, writes and keys to etcd's messages, and responses back. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _Range = message("RangeRequest")
 
 
 class Keys:
-    """Where our keys are among all of etcd's. A prefix ends in `/`, so that no other one begins with it."""
+    """Maps our keys below a prefix of etcd. It ends in `/`, so that no other prefix starts with it."""
 
     def __init__(self, prefix: str) -> None:
         self._root = prefix.rstrip("/") + "/"
@@ -33,7 +33,7 @@ class Keys:
         return key.decode()[self._skip :]
 
     def end(self, prefix: str) -> bytes:
-        """What comes after all that begin with this; our root does not end in the last character there is."""
+        """The end of the range of a prefix."""
         return (prefix_end(self._root + prefix) or "").encode()
 
     def entry(self, found: Any) -> Entry:
@@ -73,13 +73,13 @@ def reading(key: bytes, revision: int = 0) -> Any:
 
 
 def found_in(keys: Keys, responses: Iterable[Any]) -> list[Entry | None]:
-    """The entries of a transaction that only reads, one key at a time."""
+    """The entries of a read-only transaction with one key an operation."""
     ranges = [response.response_range.kvs for response in responses]
     return [keys.entry(kvs[0]) if kvs else None for kvs in ranges]
 
 
 def batches(keys: Keys, events: Iterable[Any]) -> list[Batch]:
-    """Events of one response, by revision. etcd never spreads a revision over two."""
+    """The events of a response, by revision. etcd never splits a revision over two."""
     by_revision: dict[int, list[Event]] = {}
     for event in events:
         by_revision.setdefault(event.kv.mod_revision, []).append(_event(keys, event))
@@ -87,7 +87,7 @@ def batches(keys: Keys, events: Iterable[Any]) -> list[Batch]:
 
 
 def _event(keys: Keys, event: Any) -> Event:
-    """What was there before may have been compacted away while the watch was behind; then it cannot be told whole."""
+    """CompactedError if the previous value was compacted while the watch was behind."""
     kv = event.kv
     before = keys.entry(event.prev_kv) if event.HasField("prev_kv") else None
     entry = None if event.type == DELETED else keys.entry(kv)

@@ -1,4 +1,4 @@
-"""A watch on etcd: one stream, opened again after the last thing told whenever it breaks, at the next endpoint."""
+"""A watch on etcd: one stream. When it breaks, it is reopened after the last event, at the next endpoint."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _Progress = message("WatchProgressRequest")
 
 
 class EtcdWatch:
-    """Reads only when asked, so a slow reader slows etcd's stream and needs no room here."""
+    """Reads on demand, so a slow reader slows etcd's stream and needs no queue here."""
 
     def __init__(self, client: EtcdClient, keys: Keys, prefix: str, after: Revision) -> None:
         self._client = client
         self._keys = keys
         self._prefix = prefix
-        self._told = after
+        self._delivered = after
         self._ready: deque[Batch] = deque()
         self._channel: grpc.aio.Channel | None = None
         self._call: Any = None
@@ -61,7 +61,7 @@ class EtcdWatch:
             else:
                 self._hear(response)
         batch = self._ready.popleft()
-        self._told = max(self._told, batch.revision)
+        self._delivered = max(self._delivered, batch.revision)
         return batch
 
     async def _open(self) -> Any:
@@ -69,7 +69,7 @@ class EtcdWatch:
         create = _Create(
             key=self._keys.there(self._prefix),
             range_end=self._keys.end(self._prefix),
-            start_revision=self._told + 1,
+            start_revision=self._delivered + 1,
             progress_notify=True,
             prev_kv=True,
         )
@@ -91,7 +91,7 @@ class EtcdWatch:
         if response.canceled:
             self._drop()
             if response.compact_revision:
-                raise CompactedError(self._told, Revision(response.compact_revision))
+                raise CompactedError(self._delivered, Revision(response.compact_revision))
             raise StoreError(f"etcd ended a watch: {response.cancel_reason or 'without a reason'}")
         if response.events:
             self._ready.extend(batches(self._keys, response.events))
@@ -113,7 +113,7 @@ class EtcdWatch:
             self._asking = asyncio.create_task(self._ask())
 
     async def _ask(self) -> None:
-        """Ends by itself: to cancel it in the middle of a write would end the stream."""
+        """Never cancelled: that would end the stream in the middle of a write."""
         while self._progress_from and not self._closed:
             if self._call is not None:
                 await self._send_progress(self._call)
@@ -121,7 +121,7 @@ class EtcdWatch:
         self._asking = None
 
     async def _send_progress(self, call: Any) -> None:
-        """If the stream is broken or given up, the reader finds out too, and opens another."""
+        """Errors are ignored: the reader sees them too, and opens another stream."""
         try:
             with suppress(grpc.aio.AioRpcError, asyncio.InvalidStateError):
                 await call.write(WATCH.request(progress_request=_Progress()))
@@ -142,6 +142,6 @@ class EtcdWatch:
 
 
 def _cancelled() -> bool:
-    """Whether it is the task that is to end, and not only the stream."""
+    """Whether the task is cancelled, and not only the stream."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0

@@ -1,4 +1,4 @@
-"""The file: who may open it, and the connections to it."""
+"""The lock of a database file, and connections to it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OWNER_ONLY: Final = 0o600
 
 @dataclass(frozen=True, slots=True)
 class Lock:
-    """Held as long as the process lives or until it is let go; the kernel ends it, so none is ever left behind."""
+    """An flock, which the kernel releases when the process ends."""
 
     handle: int
 
@@ -28,7 +28,7 @@ class Lock:
 
 
 def lock(path: Path) -> Lock:
-    """One server a file. The second is told who has it."""
+    """Lock the file. InUseError names the process that has it."""
     handle = os.open(path.with_name(path.name + LOCK_SUFFIX), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, OWNER_ONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -42,7 +42,7 @@ def lock(path: Path) -> Lock:
 
 
 def open_writer(path: Path, limit_bytes: int) -> apsw.Connection:
-    """Create or open, check, prepare. The file holds secrets, so only its owner may read it."""
+    """Create or open the file, check it, prepare it. It contains secrets, so only its owner may read it."""
     schema.check_sqlite(apsw.sqlite_lib_version())
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, OWNER_ONLY))
     connection = _connect(path, apsw.SQLITE_OPEN_READWRITE)

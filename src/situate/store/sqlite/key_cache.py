@@ -1,6 +1,7 @@
-"""Where keys stand, as far as the thread that writes knows without asking SQLite.
+"""The writer thread's cache of keys: their entries and row numbers.
 
-What is written was most often written or guarded a moment ago; to ask for it takes longer than to draft the commit.
+Most writes are of keys that were written or guarded a moment ago, and a query for them takes longer than drafting the
+commit.
 """
 
 from __future__ import annotations
@@ -14,15 +15,15 @@ from situate.store.sqlite.rows import Row
 
 GENERATION_KEYS: Final = 16_384
 GENERATION_BYTES: Final = 32 << 20
-"""After so many keys, or bytes of values, a generation ends, with the commit that was too much. Two of them are kept:
-whatever was asked for since the last one ended, and what was asked for before that and not since."""
+"""A commit that exceeds these limits ends a generation. The cache has two: keys used since the last generation ended,
+and keys used in the one before and not since."""
 
 
 class KeyCache:
-    """Entries that are there for certain, and the numbers of their rows. What is not here may be there or not.
+    """Entries of keys that exist, and the numbers of their rows. A key that is not cached may exist or not.
 
-    A commit is drafted right here, and forgotten if it comes to nothing. Keys that nobody asks for any more are
-    forgotten by the generation: to keep all in the order in which they were asked for took longer than to use them.
+    A commit is drafted in the cache, and its keys are dropped if it fails. Unused keys are dropped by generation, since
+    an LRU order took longer to maintain than to use.
     """
 
     def __init__(self) -> None:
@@ -33,7 +34,7 @@ class KeyCache:
         self._old_numbers: dict[str, int] = {}
 
     def unknown(self, keys: Iterable[str]) -> set[str]:
-        """Those that it does not know. The others are in `entries` and `numbers` now, and nowhere else."""
+        """The keys that are not cached. The others are in `entries` and `numbers` now."""
         entries = self.entries
         missing = {key for key in keys if key not in entries}
         back = self._old_entries.keys() & missing
@@ -42,7 +43,7 @@ class KeyCache:
         return missing - back
 
     def learn(self, rows: Mapping[str, Row]) -> None:
-        """Of keys that were unknown, those that are there."""
+        """Cache these rows of unknown keys."""
         for row in rows.values():
             if row.entry is not None:
                 self._know(row.entry, row.id)
@@ -53,15 +54,14 @@ class KeyCache:
         self._bytes += len(entry.value)
 
     def forget(self, keys: Iterable[str]) -> None:
-        """They are unknown from now on."""
+        """Drop keys."""
         for key in keys:
             for known in (self.entries, self.numbers, self._old_entries, self._old_numbers):
                 known.pop(key, None)
 
     @contextmanager
     def drafting(self, keys: Iterable[str]) -> Iterator[None]:
-        """What a draft does to these keys meanwhile holds, unless something is raised: what is rolled back did not
-        happen."""
+        """Keep what the block changes of these keys, unless it raises: then the transaction is rolled back."""
         try:
             yield
         except BaseException:
@@ -69,7 +69,7 @@ class KeyCache:
             raise
 
     def grow(self, size: int) -> None:
-        """A commit has written so many bytes of values."""
+        """Account for a commit with so many bytes of values."""
         self._bytes += size
         if len(self.entries) > GENERATION_KEYS or self._bytes > GENERATION_BYTES:
             self._old_entries, self._old_numbers = self.entries, self.numbers

@@ -1,7 +1,7 @@
-"""The log as the thread that writes sees it: many transactions as one commit of SQLite, each with its own answer.
+"""The log of the writer thread: many transactions in one commit of SQLite, each with its own outcome.
 
-Knows nothing of threads or event loops. What it raises: StoreFullError (nothing was written, go on), or whatever SQLite
-says, after which nobody knows what the disk holds: stop.
+It knows nothing of threads or event loops. It raises StoreFullError (nothing was written; continue), or an SQLite
+error, after which the state of the disk is unknown: stop.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from situate.store.transactions import (
 SWEEP_ROWS: Final = 2_000
 CHECKPOINT_PAGES: Final = 4_000
 WAL_PAGES: Final = 50_000
-"""With more than this in the write-ahead log, wait for readers rather than let it grow."""
+"""Beyond this size of the write-ahead log, a checkpoint waits for readers."""
 ROWS_PER_STATEMENT: Final = 512
-"""Rows in one statement, at most. A commit of no more than that is one statement and nothing else."""
+"""A commit with no more rows than this is a single statement."""
 
 _TO_SWEEP: Final = """
 SELECT json_group_array(json_array(id, before, value IS NULL))
@@ -48,7 +48,7 @@ CommitAnswer: TypeAlias = Outcome | LeaseNotFoundError
 
 
 class TransactionLog:
-    """One connection, prepared; its counters are read once, as nobody else writes."""
+    """Owns the writing connection. It reads the counters once, since nobody else writes."""
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
@@ -65,7 +65,7 @@ class TransactionLog:
     # -- transactions --------------------------------------------------------------------------------------------
 
     def commit(self, transactions: Sequence[Transaction]) -> tuple[list[CommitAnswer], list[Batch]]:
-        """One answer for each, in order, and the batches that came of them. All durable when this returns."""
+        """The outcome of each transaction, in order, and their batches. All are durable when this returns."""
         keys = [each.key for transaction in transactions for each in (*transaction.guards, *transaction.writes)]
         with self._cache.drafting(keys):
             draft = self._draft_as_new(transactions, keys) or self._draft_after_lookup(transactions, keys)
@@ -78,21 +78,21 @@ class TransactionLog:
         return draft.answers, draft.batches
 
     def _draft_as_new(self, transactions: Sequence[Transaction], keys: Sequence[str]) -> _Draft | None:
-        """As it would be if keys of which nobody knows were not there: those of new objects are not, and to look them
-        up takes as long as the commit. None, unless SQLite refuses the rows should one of them be there."""
+        """Draft as if unknown keys did not exist. Those of new objects do not, and looking them up takes as long as the
+        commit. None, unless SQLite would reject the rows if such a key existed after all."""
         unknown = self._cache.unknown(keys)
-        doubted = [
+        to_check = [
             guard.key
             for transaction in transactions
             for guard in transaction.guards
-            if guard.key in unknown and not _for_new(guard)
+            if guard.key in unknown and not _requires_absence(guard)
         ]
-        self._look_up(doubted)
+        self._look_up(to_check)
         draft = self._draft(transactions)
-        return draft if unknown.difference(doubted) <= draft.new else None
+        return draft if unknown.difference(to_check) <= draft.new else None
 
     def _draft_after_lookup(self, transactions: Sequence[Transaction], keys: Sequence[str]) -> _Draft:
-        """Whatever was drafted before did not happen, and is forgotten."""
+        """Draft after looking up all keys. Discards any earlier draft."""
         self._cache.forget(keys)
         self._look_up(keys)
         return self._draft(transactions)
@@ -102,7 +102,6 @@ class TransactionLog:
             self._cache.learn(heads(self._connection, unknown))
 
     def _accept(self, draft: _Draft) -> None:
-        """It is durable."""
         self.revision = draft.revision
         self._cache.grow(draft.bytes)
 
@@ -116,11 +115,13 @@ class TransactionLog:
             self._save(cells)
 
     def _save(self, cells: list[schema.Cell]) -> None:
-        """Up to a limit, in one statement: by itself, that is a transaction of SQLite."""
+        """Insert the rows. A single statement is a transaction by itself."""
         most = ROWS_PER_STATEMENT * schema.COLUMNS
         for start in range(0, len(cells), most):
             part = cells[start : start + most]
-            rows = 1 << (len(part) // schema.COLUMNS - 1).bit_length()  # a power of two: few statements are prepared
+            rows = (
+                1 << (len(part) // schema.COLUMNS - 1).bit_length()
+            )  # a power of two, so that few statements are prepared
             part += [None] * (rows * schema.COLUMNS - len(part))
             self._connection.execute(_statement(rows), part)
 
@@ -133,7 +134,7 @@ class TransactionLog:
         return lease
 
     def revoke(self, lease: LeaseId) -> list[Batch]:
-        """Its keys go at one revision, or at a few if there are very many."""
+        """Delete the keys of a lease at one revision, or at a few if there are very many."""
         query = "SELECT json_group_array(key) FROM (SELECT key FROM live WHERE lease = ? ORDER BY key)"
         (text,) = one(self._connection, query, (lease,))
         keys: list[str] = json.loads(text)
@@ -151,7 +152,7 @@ class TransactionLog:
     # -- compaction ----------------------------------------------------------------------------------------------
 
     def compact(self, revision: Revision) -> Revision:
-        """From now on nothing before this revision is served; sweep() makes the room."""
+        """Serve nothing before this revision from now on; sweep() frees the space."""
         if revision > self.revision:
             raise FutureRevisionError(revision, self.revision)
         if revision > self.compacted:
@@ -161,9 +162,9 @@ class TransactionLog:
         return self.compacted
 
     def sweep(self) -> bool:
-        """Delete some rows that nobody can ask for any more; is there more to do?
+        """Delete some compacted rows. Returns whether there are more.
 
-        Each row knows which one it took the place of, so only rows since the last sweep are looked at.
+        Each row has the number of the row it replaced, so only rows since the last sweep are read.
         """
         end = last_number(self.compacted)
         with self._transaction() as connection:
@@ -179,18 +180,18 @@ class TransactionLog:
     # -- the file ------------------------------------------------------------------------------------------------
 
     def checkpoint(self) -> None:
-        """Move what is in the write-ahead log to its place, if it is time to. No room for it is not the end."""
+        """Checkpoint the write-ahead log, if it is time to. A full disk is no failure here."""
         if self._wal_pages < self._checkpoint_at:
             return
-        self._checkpoint_at = self._wal_pages + CHECKPOINT_PAGES  # unless it begins anew: see _written()
+        self._checkpoint_at = self._wal_pages + CHECKPOINT_PAGES  # reset when the log restarts: see _on_wal_commit()
         mode = apsw.SQLITE_CHECKPOINT_RESTART if self._wal_pages > WAL_PAGES else apsw.SQLITE_CHECKPOINT_PASSIVE
         with suppress(apsw.FullError, apsw.BusyError):
             self._connection.wal_checkpoint(mode=mode)
 
     def close(self, *, in_order: bool) -> None:
-        """In order: with nothing left in the write-ahead log. Otherwise nothing more is written, by SQLite neither."""
+        """`in_order`: checkpoint everything first. Otherwise nothing more is written, not even by SQLite."""
         if in_order:
-            with suppress(apsw.Error):  # the log has it all, so nothing is lost
+            with suppress(apsw.Error):  # the write-ahead log has everything
                 self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         self._connection.close()
 
@@ -209,7 +210,7 @@ class TransactionLog:
 
     @contextmanager
     def _rollback_on_error(self) -> Iterator[None]:
-        """Whatever goes wrong, nothing was written. That there is no room is ours to say, and not the end."""
+        """Roll back on any error. A full disk becomes StoreFullError."""
         try:
             yield
         except apsw.FullError as error:
@@ -220,17 +221,17 @@ class TransactionLog:
 
 
 class _Draft:
-    """A commit of SQLite as it grows: entries as the transactions so far have left them."""
+    """A commit of SQLite being drafted."""
 
     def __init__(self, revision: Revision, cache: KeyCache, leases: Set[int]) -> None:
-        """`cache` knows of all keys that are asked about, and follows the draft."""
+        """`cache` has all keys of the transactions; drafting changes it."""
         self.revision = revision
         self.answers: list[CommitAnswer] = []
         self.batches: list[Batch] = []
         self.new: set[str] = set()
-        """Keys that are written as if they had not been there. Should they have been, SQLite refuses the rows."""
+        """Keys written as new. If one exists after all, SQLite rejects the rows."""
         self.bytes = 0
-        """Of values that are written."""
+        """Of the values written."""
         self._leases = leases
         self._entries = cache.entries
         self._numbers = cache.numbers
@@ -248,11 +249,11 @@ class _Draft:
         if events:
             self.revision = revision
             self.batches.append(Batch(revision, events))
-            self._fold(events, number(revision))
+            self._apply(events, number(revision))
         return Committed(self.revision)
 
-    def _fold(self, events: Sequence[Event], first: int) -> None:
-        """`first`: the number of their first row."""
+    def _apply(self, events: Sequence[Event], first: int) -> None:
+        """`first`: the number of the first row."""
         entries, numbers, cells = self._entries, self._numbers, self._cells
         for row, event in enumerate(events, first):
             key, entry = event.key, event.entry
@@ -270,11 +271,11 @@ class _Draft:
             cells += (row, key, value, created, before, lease, checksum(row, key, value, created, before, lease))
 
     def cells(self) -> list[schema.Cell]:
-        """Of all rows that are to be written, in order."""
+        """The cells of all rows to write, in order."""
         return [*self._cells, *schema.counted(schema.REVISION, self.revision)] if self._cells else []
 
 
-def _for_new(guard: Guard) -> bool:
+def _requires_absence(guard: Guard) -> bool:
     return isinstance(guard, At) and guard.revision == ABSENT
 
 

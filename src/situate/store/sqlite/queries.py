@@ -1,4 +1,4 @@
-"""Questions to a snapshot of the file. Each is one read transaction: all of an answer is of one revision."""
+"""Queries of the readers. Each runs in one read transaction, so its result is of one revision."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from situate.store.sqlite.rows import BY_RANGE, NO_ROW, PLACES, Row, by_number, 
 from situate.store.sqlite.schema import COMPACTED, REVISION, load_counters
 
 HISTORY_ROWS: Final = 512
-# Any blob is greater than any text: an end that comes after every key.
+# Any blob is greater than any text, so this is after every key.
 _NO_END: Final = b""
 
 _HEADS: Final = """
@@ -26,7 +26,7 @@ SELECT json_group_array(json_array(key, id))
 FROM (SELECT key, id FROM live WHERE key >= ? AND key < ? ORDER BY key LIMIT ?)
 """
 _COUNT: Final = "SELECT count(*) FROM live WHERE key >= ? AND key < ?"
-# Of each key that was written after a revision, the first such row: what it took the place of stood at that revision.
+# The first row of each key after a revision; the row it replaced was current at that revision.
 _SINCE: Final = """
 SELECT json_group_array(json_array(key, before))
 FROM (SELECT key, before, min(id) FROM log WHERE id > ? AND key >= ? AND key < ? GROUP BY key)
@@ -37,7 +37,7 @@ _decode_pairs: Final = msgspec.json.Decoder(list[tuple[str, int]]).decode
 
 
 def snapshot(connection: apsw.Connection, ask: Callable[[apsw.Connection, Revision, Revision], T]) -> T:
-    """Ask at one moment, of which the newest revision and the compacted one are passed along."""
+    """Run a query in one read transaction, with the newest and the compacted revision."""
     connection.execute("BEGIN")
     try:
         counters = load_counters(connection)
@@ -47,7 +47,7 @@ def snapshot(connection: apsw.Connection, ask: Callable[[apsw.Connection, Revisi
 
 
 def heads(connection: apsw.Connection, keys: Sequence[str]) -> dict[str, Row]:
-    """The rows at which these keys stand; nothing for one that is not there."""
+    """The current rows of these keys, without those that do not exist."""
     return _rows(connection, _pairs(connection, _HEADS, encoded(list(dict.fromkeys(keys)))))
 
 
@@ -78,7 +78,7 @@ def scan(connection: apsw.Connection, prefix: str, at: Revision | None, after: s
 
 
 def history(connection: apsw.Connection, prefix: str, after: Revision, until: Revision) -> tuple[list[Batch], Revision]:
-    """As feed.History asks: as many whole revisions as fit."""
+    """See feed.History: as many whole revisions as fit."""
 
     def ask(connection: apsw.Connection, _: Revision, compacted: Revision) -> tuple[list[Batch], Revision]:
         if after < compacted:
@@ -102,7 +102,7 @@ def _written(connection: apsw.Connection, prefix: str, after: Revision, until: R
         rows = fetch(connection, BY_RANGE, span)
         if len(rows) < most:
             return rows, until
-        # The last revision may go on after the limit: it is left for the next time.
+        # The last revision may continue beyond the limit: leave it for the next call.
         whole = [row for row in rows if row.revision != rows[-1].revision]
         if whole:
             return whole, whole[-1].revision
@@ -112,7 +112,7 @@ def _written(connection: apsw.Connection, prefix: str, after: Revision, until: R
 def _standing(
     connection: apsw.Connection, start: str, end: str | bytes, revision: Revision, newest: Revision, limit: int
 ) -> tuple[dict[str, int], int]:
-    """Keys and rows as they stood, in order, up to the limit; and how many more there were."""
+    """Keys and row numbers at a revision, in order, up to the limit; and how many more there were."""
     since: dict[str, int] = {}
     if revision < newest:
         since = _pairs(connection, _SINCE, last_number(revision), start, end)
@@ -145,13 +145,13 @@ def _rows(connection: apsw.Connection, pairs: dict[str, int]) -> dict[str, Row]:
     rows = {key: found[number] for key, number in pairs.items()}
     for key, row in rows.items():
         if row.key != key or row.entry is None:
-            raise CorruptError(f"{key!r} stands at a row that is not its own: {row.id}")
+            raise CorruptError(f"{key!r} refers to a row of another key: {row.id}")
     return rows
 
 
 def _entry(row: Row) -> Entry:
     if row.entry is None:
-        raise CorruptError(f"{row.key!r} stands at its deletion")
+        raise CorruptError(f"{row.key!r} refers to its own deletion")
     return row.entry
 
 

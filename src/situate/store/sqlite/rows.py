@@ -1,8 +1,8 @@
-"""Rows of the log: their numbers, their checksums, and how many of them are fetched in one step.
+"""Rows of the log: their numbers, their checksums, and how to fetch many in one step.
 
-A step of SQLite lets go of the interpreter, and has to get it back from a busy event loop: 500 rows one by one took
-14 ms beside a busy thread, and 2 ms in one piece. So rows are fetched as one text and one blob, and a commit is one
-statement (schema.TAKE).
+Each step of SQLite releases the interpreter lock, and has to get it back from a busy event loop: 500 rows one by one
+took 14 ms beside a busy thread, and 2 ms in one step. So a query returns all rows as one text and one blob, and a
+commit is one statement (schema.TAKE).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from situate.store.errors import CorruptError
 
 PLACE_BITS: Final = 16
 PLACES: Final = 1 << PLACE_BITS
-"""How many rows a revision can have. A row's number is its revision, then its place in it."""
+"""Rows in a revision, at most. A row's number is its revision and its position in it."""
 CHUNK: Final = 256
 NO_ROW: Final = 0
 
@@ -44,13 +44,13 @@ class _Packed(Struct, array_like=True, gc=False):
 
 
 class Row(Struct, frozen=True, gc=False):
-    """One write to one key. Without an entry: its deletion."""
+    """One write of one key; without an entry, its deletion."""
 
     id: int
     key: str
     entry: Entry | None
     before: int
-    """The row it took the place of, or NO_ROW."""
+    """The row it replaced, or NO_ROW."""
 
     @property
     def revision(self) -> Revision:
@@ -75,13 +75,13 @@ def last_number(revision: int) -> int:
 
 
 def checksum(row: int, key: str, value: bytes | None, created: int, before: int, lease: int) -> int:
-    """Over all of a row. SQLite's pages have none: a flipped bit is to be found out, and not served."""
+    """Covers the whole row. SQLite's pages have no checksum, and a flipped bit must not be served."""
     size = -1 if value is None else len(value)
     return zlib.crc32(value or b"", zlib.crc32(f"{row} {created} {before} {lease} {size} {key}".encode()))
 
 
 def fetch(connection: apsw.Connection, query: str, bindings: Sequence[Any]) -> list[Row]:
-    """The rows of a packed query, each of them checked."""
+    """The rows of a packed query, with verified checksums."""
     texts, values = one(connection, query, bindings)
     blob = values or b""
     rows: list[Row] = []
@@ -89,11 +89,11 @@ def fetch(connection: apsw.Connection, query: str, bindings: Sequence[Any]) -> l
     try:
         packed = _packed.decode(texts)
     except msgspec.DecodeError as error:
-        raise CorruptError(f"a row of the log cannot be read: {error}") from None
+        raise CorruptError(f"cannot decode a row of the log: {error}") from None
     for row in packed:
         value = None if row.size is None else blob[at : (at := at + row.size)]
         if checksum(row.id, row.key, value, row.created, row.before, row.lease) != row.crc:
-            raise CorruptError(f"row {row.id} of the log ({row.key!r}) is not as it was written")
+            raise CorruptError(f"row {row.id} of the log ({row.key!r}) does not match its checksum")
         revision = Revision(row.id >> PLACE_BITS)
         entry = None if value is None else Entry(row.key, value, Revision(row.created), revision, LeaseId(row.lease))
         rows.append(Row(row.id, row.key, entry, row.before))
@@ -101,7 +101,7 @@ def fetch(connection: apsw.Connection, query: str, bindings: Sequence[Any]) -> l
 
 
 def by_number(connection: apsw.Connection, numbers: Iterable[int]) -> dict[int, Row]:
-    """These very rows. CorruptError if one is not there."""
+    """The rows with these numbers. CorruptError if one is missing."""
     wanted = list(numbers)
     found: dict[int, Row] = {}
     for start in range(0, len(wanted), CHUNK):
@@ -117,4 +117,4 @@ def one(connection: apsw.Connection, query: str, bindings: Sequence[Any] = ()) -
     """The only row of a query, in one step."""
     for row in connection.execute(query, bindings):
         return tuple(row)
-    raise CorruptError(f"nothing was found where there is always something: {' '.join(query.split())[:60]}")
+    raise CorruptError(f"a query that always has a row returned none: {' '.join(query.split())[:60]}")

@@ -1,4 +1,4 @@
-"""The tables, and what must hold of them when a file is opened.
+"""The tables, and the checks when a file is opened.
 
 `log` has every write; `live` says which row each key stands at; `lease` which leases there are; `counter` how far it
 all is. Counters are kept apart, as compaction may take the newest rows of the log.
@@ -20,7 +20,7 @@ APPLICATION: Final = 0x53495455  # "SITU"
 OLDEST_SQLITE: Final = (3, 51, 3)
 BUSY_MS: Final = 5_000
 CACHE_KIB: Final = 4 << 10
-"""Of pages that the writer need not read again."""
+"""The writer's page cache."""
 
 REVISION: Final = "revision"
 COMPACTED: Final = "compacted"
@@ -29,8 +29,8 @@ _SETTINGS: Final = (
     "synchronous = FULL",  # a commit returns after fsync
     "fullfsync = ON",
     "mmap_size = 0",
-    "wal_autocheckpoint = 0",  # it is ours to call, as only then are its errors heard of
-    "temp_store = MEMORY",  # else each statement that writes many rows makes a file, in case it has to take them back
+    "wal_autocheckpoint = 0",  # we call it ourselves, to see its errors
+    "temp_store = MEMORY",  # else every statement with many rows creates a file for its rollback
     f"cache_size = -{CACHE_KIB}",
 )
 _AT_FIRST: Final = {REVISION: 1, COMPACTED: 1, SWEPT: 0}
@@ -73,27 +73,29 @@ def check_sqlite(version: str) -> None:
     """Before 3.51.3, a checkpoint beside a writer could corrupt the file."""
     if tuple(int(part) for part in version.split(".")[:3]) < OLDEST_SQLITE:
         needed = ".".join(str(part) for part in OLDEST_SQLITE)
-        raise StoreError(f"SQLite {version} can corrupt a database when it checkpoints; {needed} or newer is needed")
+        raise StoreError(f"SQLite {version} can corrupt a database at a checkpoint; {needed} or newer is required")
 
 
 def settle(connection: apsw.Connection) -> None:
-    """For readers and the writer. Closing must not write: after a failure, who knows what the log holds."""
+    """For readers and the writer. Closing must not write: after a failure, the state of the log is unknown."""
     connection.set_busy_timeout(BUSY_MS)
     connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
 
 
 def prepare(connection: apsw.Connection, limit_bytes: int = 0) -> None:
-    """Settings, integrity, tables: after this, the connection may write."""
+    """Apply settings, check integrity, create tables. Then the connection may write."""
     settle(connection)
     try:
         if one(connection, "PRAGMA journal_mode = WAL") != ("wal",):
-            raise StoreError("this file system cannot keep SQLite's write-ahead log; put the store on a local disk")
+            raise StoreError(
+                "this file system does not support SQLite's write-ahead log; put the store on a local disk"
+            )
         for setting in _SETTINGS:
             connection.execute(f"PRAGMA {setting}")
         _check_pages(connection)
         _make_or_check_version(connection)
     except (apsw.NotADBError, apsw.CorruptError) as error:
-        raise CorruptError(f"the file is damaged, or no database: {error}") from None
+        raise CorruptError(f"the file is damaged, or not a database: {error}") from None
     _check_counters(connection)
     _check_live(connection)
     connection.execute(_INTAKE)

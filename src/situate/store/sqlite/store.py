@@ -1,4 +1,4 @@
-"""The store in an SQLite file, for callers on the event loop."""
+"""The store in an SQLite file."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 class SqliteStore:
-    """Made by open(). One at a time for a file; a second one is refused."""
+    """Use open(). A file can be open once."""
 
     def __init__(self, path: Path, lock: file.Lock, connection: apsw.Connection) -> None:
         self._path = path
@@ -53,7 +53,7 @@ class SqliteStore:
 
     @classmethod
     async def open(cls, path: Path, limit_bytes: int = 0) -> Self:
-        """Open or create; InUseError, CorruptError or StoreError say in one line why not."""
+        """Open or create the file. InUseError, CorruptError or StoreError has the reason in one line."""
         lock = await asyncio.to_thread(file.lock, path)
         try:
             return cls(path, lock, await asyncio.to_thread(file.open_writer, path, limit_bytes))
@@ -77,18 +77,18 @@ class SqliteStore:
             raise
 
     def _compact_now(self) -> None:
-        """Let go of history now, rather than at its time: whoever was refused may find room when they try again."""
+        """Compact now, so that the refused caller may succeed when it retries."""
         newest = max(self._newest, self._feed.revision)
         if newest > self._compacting_to and (self._compaction is None or self._compaction.done()):
             self._compacting_to = newest
             self._compaction = asyncio.create_task(self._compact_quietly(newest), name="store-room")
 
     async def _compact_quietly(self, revision: Revision) -> None:
-        with suppress(StoreError):  # nobody waits for this one
+        with suppress(StoreError):  # nobody awaits it
             await self.compact(revision)
 
     async def compact(self, revision: Revision) -> None:
-        """In small pieces, so that writes go on between them."""
+        """Sweeps in small steps, so that writes continue in between."""
         await self._perform(lambda log: (log.compact(revision), []))
         while await self._perform(lambda log: (log.sweep(), [])):
             pass
@@ -100,7 +100,7 @@ class SqliteStore:
         return await answer
 
     def _deliver(self, answers: JobResults, batches: list[Batch], failed: FailedError | None) -> None:
-        """On the event loop: watches hear of a commit before whoever made it."""
+        """Runs on the event loop. Watches get a commit before it is acknowledged."""
         for batch in batches:
             self._feed.publish(batch)
         if failed:
@@ -108,7 +108,7 @@ class SqliteStore:
             self._expiry.close()
         for answer, value in answers:
             if answer.done():
-                continue  # whoever asked has gone
+                continue  # the caller was cancelled
             if isinstance(value, Exception):
                 answer.set_exception(value)
             else:
@@ -127,7 +127,7 @@ class SqliteStore:
         return found
 
     async def revision(self) -> Revision:
-        """A reader may have seen a commit whose maker is answered only a moment later."""
+        """A reader may have seen a commit that is acknowledged a moment later."""
         self._check_open()
         return max(self._newest, self._feed.revision)
 
@@ -137,15 +137,15 @@ class SqliteStore:
     async def _history(self, prefix: str, after: Revision, until: Revision) -> tuple[list[Batch], Revision]:
         return await self._query(queries.history, prefix, after, until)
 
-    async def _query(self, question: Callable[..., T], *words: Any) -> T:
+    async def _query(self, query: Callable[..., T], *arguments: Any) -> T:
         self._check_open()
-        return await asyncio.get_running_loop().run_in_executor(self._readers, self._run_query, question, words)
+        return await asyncio.get_running_loop().run_in_executor(self._readers, self._run_query, query, arguments)
 
-    def _run_query(self, question: Callable[..., T], words: tuple[Any, ...]) -> T:
-        """In a reader's thread."""
+    def _run_query(self, query: Callable[..., T], arguments: tuple[Any, ...]) -> T:
+        """Runs in a reader thread."""
         connection = self._snapshots.get()
         try:
-            return question(connection, *words)
+            return query(connection, *arguments)
         except (apsw.CorruptError, apsw.NotADBError, apsw.IOError) as error:
             raise CorruptError(f"{self._path} cannot be read: {error}") from None
         finally:
@@ -169,7 +169,7 @@ class SqliteStore:
         await self._perform(lambda log: (None, log.revoke(lease)))
 
     def _expired(self, lease: LeaseId) -> None:
-        """Nobody waits for this one. Without room for the deletions, it is tried again, and the lease stays dead."""
+        """Delete the keys of an expired lease. Retries if the disk is full."""
 
         def ended(answer: asyncio.Future[None]) -> None:
             if not answer.cancelled() and isinstance(answer.exception(), StoreFullError) and not self._feed.ended:
@@ -185,7 +185,7 @@ class SqliteStore:
     # -- the end -------------------------------------------------------------------------------------------------
 
     async def aclose(self) -> None:
-        """What was submitted is finished first."""
+        """Finishes submitted writes first."""
         if self._stopped.is_set():
             return
         self._stopped.set()

@@ -1,6 +1,6 @@
-"""The thread that writes: takes what has come in meanwhile, commits it as one, answers, checkpoints.
+"""The writer thread: group commit. It commits all transactions submitted meanwhile as one, then checkpoints.
 
-While one commit waits for the disk, the next one gathers. An answer is given after fsync, on the event loop.
+While one commit waits for the disk, the next one collects. A commit is acknowledged after fsync, on the event loop.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ MAX_BATCH: Final = 256
 
 
 class Commit(Struct, gc=False):
-    """One transaction, to be committed with whatever else there is."""
+    """One transaction, to commit together with others."""
 
     transaction: Transaction
     answer: asyncio.Future[Any]
 
 
 class Task(Struct, gc=False):
-    """Anything else that writes, by itself."""
+    """Any other write, on its own."""
 
     run: Callable[[TransactionLog], tuple[Any, list[Batch]]]
     answer: asyncio.Future[Any]
@@ -39,7 +39,7 @@ class Task(Struct, gc=False):
 
 Job: TypeAlias = Commit | Task
 JobResults: TypeAlias = list[tuple[asyncio.Future[Any], Any]]
-"""A value, or an exception to raise."""
+"""Futures, each with a value or an exception."""
 Deliver: TypeAlias = Callable[[JobResults, list[Batch], FailedError | None], None]
 
 
@@ -48,7 +48,7 @@ def _is_commit(job: Job) -> bool:
 
 
 class Writer:
-    """Owns the log. `deliver` is called on the event loop, in the order of commits."""
+    """Owns the log. Calls `deliver` on the event loop, in the order of commits."""
 
     def __init__(self, log: TransactionLog, loop: asyncio.AbstractEventLoop, deliver: Deliver) -> None:
         self._log = log
@@ -62,25 +62,25 @@ class Writer:
         self._thread.start()
 
     def submit(self, job: Job) -> None:
-        """On the event loop. All of one turn of it are handed over together: to wake the thread for each takes as long
-        as to commit one."""
+        """Call on the event loop. Jobs of one iteration of the loop are passed on together, since waking the thread
+        takes as long as a commit."""
         if not self._submitted:
             self._loop.call_soon(self.flush)
         self._submitted.append(job)
 
     def flush(self) -> None:
-        """What was submitted and is not with the thread yet."""
+        """Pass submitted jobs to the thread."""
         if self._submitted:
             self._jobs.put(self._submitted)
             self._submitted = []
 
     def stop(self) -> None:
-        """Finish what was handed over, and close the log. Blocks."""
+        """Finish all jobs passed on, and close the log. Blocks."""
         self._jobs.put(None)
         self._thread.join()
 
     def _run(self) -> None:
-        """Never try again after the disk has lied: fsync may say yes the second time, and the data be gone."""
+        """Never retry after an I/O error: fsync may succeed the second time, though the data is lost."""
         failed: FailedError | None = None
         for jobs in self._job_groups():
             if failed:
@@ -94,7 +94,7 @@ class Writer:
         self._log.close(in_order=not failed)
 
     def _job_groups(self) -> Iterator[list[Job]]:
-        """What there is, up to a limit: transactions together, anything else by itself."""
+        """Jobs in groups, up to a limit: transactions together, any other job alone."""
         while (jobs := self._jobs.get()) is not None:
             ended = False
             while len(jobs) < MAX_BATCH:
@@ -123,14 +123,14 @@ class Writer:
         except StoreError as error:
             return [(job.answer, error) for job in jobs], [], None
         except apsw.Error as error:
-            failed = FailedError(f"the disk failed, and the store stops: {error}")
+            failed = FailedError(f"the disk failed; the store has stopped: {error}")
             return [(job.answer, failed) for job in jobs], [], failed
 
     def _checkpoint(self) -> FailedError | None:
         try:
             self._log.checkpoint()
         except apsw.Error as error:
-            failed = FailedError(f"the disk failed at a checkpoint, and the store stops: {error}")
+            failed = FailedError(f"the disk failed at a checkpoint; the store has stopped: {error}")
             self._loop.call_soon_threadsafe(self._deliver, [], [], failed)
             return failed
         return None
