@@ -66,15 +66,18 @@ class EnvironmentSources:
 def environment_references(pod: Mapping[str, Any], container: Mapping[str, Any]) -> Iterator[ConfigReference]:
     """What to read before calling `variables`."""
     for source in container.get("envFrom", ()):
-        yield from _references(source, "configMapRef", "secretRef")
+        yield from references_in(source, "configMapRef", "secretRef")
     for one in container.get("env", ()):
-        yield from _references(one.get("valueFrom", {}), "configMapKeyRef", "secretKeyRef")
+        yield from references_in(one.get("valueFrom", {}), "configMapKeyRef", "secretKeyRef")
 
 
-def _references(source: Mapping[str, Any], config_map: str, secret: str) -> Iterator[ConfigReference]:
-    for key, kind in ((config_map, "ConfigMap"), (secret, "Secret")):
+def references_in(
+    source: Mapping[str, Any], config_map: str, secret: str, name_field: str = "name"
+) -> Iterator[ConfigReference]:
+    """`name_field`: the field with the name of the Secret."""
+    for key, kind, name in ((config_map, "ConfigMap", "name"), (secret, "Secret", name_field)):
         if found := source.get(key):
-            yield ConfigReference(kind, found.get("name", ""), bool(found.get("optional")))
+            yield ConfigReference(kind, found.get(name, ""), bool(found.get("optional")))
 
 
 def variables(pod: Mapping[str, Any], container: Mapping[str, Any], around: EnvironmentSources) -> dict[str, str]:
@@ -115,7 +118,7 @@ def expand(text: str, env: Mapping[str, str]) -> str:
 
 def _all_of(pod: Mapping[str, Any], source: Mapping[str, Any], around: EnvironmentSources) -> dict[str, str]:
     found: dict[str, str] = {}
-    for reference in _references(source, "configMapRef", "secretRef"):
+    for reference in references_in(source, "configMapRef", "secretRef"):
         for key, text in data_of(pod, reference, around.objects).items():
             name = source.get("prefix", "") + key
             if _NAME.fullmatch(name):
@@ -158,7 +161,7 @@ def _valued(
         return field_of(pod, source["fieldRef"].get("fieldPath", ""), around.host_ip)
     if "resourceFieldRef" in source:
         return resource_of(pod, container, source["resourceFieldRef"], around.allocatable)
-    for reference in _references(source, "configMapKeyRef", "secretKeyRef"):
+    for reference in references_in(source, "configMapKeyRef", "secretKeyRef"):
         key = (source.get("configMapKeyRef") or source.get("secretKeyRef") or {}).get("key", "")
         return _key_of(pod, reference, key, around)
     raise ContainerConfigError("valueFrom has no supported source")

@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from situate.agent.runtime import Run, RunError, Runtime
+from situate.agent.runtime import Run, RunError
+
+if TYPE_CHECKING:
+    from situate.agent.worker import WorkerContext
 
 __all__ = ["ContainerTermination"]
 
@@ -20,22 +23,12 @@ SECOND_NS: Final = 1_000_000_000
 class ContainerTermination:
     """Stops one run of a container. A restart of the container is not its concern."""
 
-    def __init__(
-        self,
-        runtime: Runtime,
-        pod: Callable[[], Mapping[str, Any]],
-        spec: Mapping[str, Any],
-        stop_within_s: Callable[[], float | None],
-        wall_ns: Callable[[], int],
-        hook_failed: Callable[[str], None],
-    ) -> None:
+    def __init__(self, context: WorkerContext, pod: Callable[[], Mapping[str, Any]], spec: Mapping[str, Any]) -> None:
         """`pod` returns the pod as last seen: whoever deletes it may shorten its grace period."""
-        self._runtime = runtime
+        self._context = context
         self._pod = pod
         self._spec = spec
-        self._stop_within_s = stop_within_s
-        self._wall_ns = wall_ns
-        self._hook_failed = hook_failed
+        self._runtime = context.runtime
         self._uid: str = pod()["metadata"]["uid"]
         self._name: str = spec["name"]
         self._attempt = self._last().attempt
@@ -55,7 +48,7 @@ class ContainerTermination:
             await asyncio.sleep(POLL_S)
 
     def _now(self) -> float:
-        return self._wall_ns() / SECOND_NS
+        return self._context.wall_ns() / SECOND_NS
 
     def _last(self) -> Run:
         return self._runtime.runs(self._uid)[self._name][-1]
@@ -66,7 +59,7 @@ class ContainerTermination:
 
     def _deadline(self, begun: float) -> float:
         """When to kill a container whose termination began at `begun`."""
-        pod, limit = self._pod(), self._stop_within_s()
+        pod, limit = self._pod(), self._context.stop_within_s()
         if limit is not None:
             return begun + limit
         meta = pod["metadata"]
@@ -86,4 +79,5 @@ class ContainerTermination:
             elif "sleep" in hook:
                 await asyncio.sleep(min(grace_s, hook["sleep"].get("seconds", 0)))
         except (RunError, TimeoutError) as error:
-            self._hook_failed(f"PreStopHook failed: {str(error) or 'it took too long'}")
+            text = f"PreStopHook failed: {str(error) or 'it took too long'}"
+            self._context.recorder.record(self._pod(), "Warning", "FailedPreStopHook", text, self._name)

@@ -17,6 +17,7 @@ from situate.agent.environment import (
     EnvironmentSources,
     data_of,
     field_of,
+    references_in,
     resource_of,
 )
 
@@ -34,16 +35,9 @@ def variable_of(name: str) -> str:
 
 def volume_references(pod: Mapping[str, Any]) -> Iterator[ConfigReference]:
     for volume in pod["spec"].get("volumes", ()):
-        yield from _references(volume, "secretName")
+        yield from references_in(volume, "configMap", "secret", "secretName")
         for source in volume.get("projected", {}).get("sources", ()):
-            yield from _references(source, "name")
-
-
-def _references(source: Mapping[str, Any], secret_name: str) -> Iterator[ConfigReference]:
-    if found := source.get("configMap"):
-        yield ConfigReference("ConfigMap", found.get("name", ""), bool(found.get("optional")))
-    if found := source.get("secret"):
-        yield ConfigReference("Secret", found.get(secret_name, ""), bool(found.get("optional")))
+            yield from references_in(source, "configMap", "secret")
 
 
 def prepare_volumes(pod: Mapping[str, Any], root: Path, around: EnvironmentSources) -> dict[str, str]:
@@ -116,7 +110,8 @@ def _files(
             text = _downward(pod, item, around)
             yield item["path"], (text.encode(), item.get("mode", found.get("defaultMode", mode)))
         return
-    for reference in _references(source, "secretName" if "secretName" in source.get("secret", {}) else "name"):
+    name_field = "secretName" if "secretName" in source.get("secret", {}) else "name"
+    for reference in references_in(source, "configMap", "secret", name_field):
         found = source.get("configMap") or source.get("secret") or {}
         data = data_of(pod, reference, around.objects)
         default = found.get("defaultMode", mode)

@@ -276,16 +276,8 @@ class PodWorker:
 
     async def _terminate(self, name: str) -> None:
         spec = next((one for one, _ in containers_of(self.pod) if one["name"] == name), {"name": name})
-        context = self._context
         try:
-            await ContainerTermination(
-                context.runtime,
-                lambda: self.pod,
-                spec,
-                context.stop_within_s,
-                context.wall_ns,
-                lambda text: self._record("Warning", "FailedPreStopHook", text, name),
-            ).run()
+            await ContainerTermination(self._context, lambda: self.pod, spec).run()
         finally:
             self._stopping.pop(name, None)
             self.wake()

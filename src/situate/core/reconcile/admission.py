@@ -8,13 +8,6 @@ from situate.core.model.priority import PriorityClasses
 from situate.core.model.stored import Raw
 from situate.core.model.tolerations import NO_EXECUTE
 
-__all__ = [
-    "TOLERATION_SECONDS",
-    "AdmissionError",
-    "with_default_tolerations",
-    "with_pod_priority",
-]
-
 TOLERATION_SECONDS = 300
 NOT_READY, UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"
 

@@ -9,8 +9,6 @@ from situate.core.model.labels import LabelSelector, Selector, SelectorError, pa
 from situate.core.reconcile.effects import Effect, UpdateObject
 from situate.core.reconcile.objects import ManagedObject, ObjectLister, controller_ref, to_json, update_metadata
 
-__all__ = ["Claimed", "claim", "selector_of"]
-
 K = TypeVar("K", bound=ManagedObject)
 
 

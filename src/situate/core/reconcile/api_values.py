@@ -9,8 +9,6 @@ from situate.core.model.refs import Millis
 from situate.core.model.stored import Condition, condition_of
 from situate.core.model.timestamp import TimestampError, epoch_ms
 
-__all__ = ["SECOND", "parse_time", "scaled_value", "format_time", "number_in", "with_condition", "without_condition"]
-
 SECOND: Millis = 1_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

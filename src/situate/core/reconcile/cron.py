@@ -12,8 +12,6 @@ import msgspec
 from situate.core.model.base import EMPTY
 from situate.core.model.duration import parse_duration
 
-__all__ = ["Schedule", "ScheduleError", "Zones", "latest", "only_utc", "parse_schedule", "upcoming"]
-
 Zones = Callable[[str, int], int | None]
 """(zone, seconds since the epoch) to the offset in seconds east of UTC; None: unknown zone."""
 

@@ -19,8 +19,6 @@ from situate.core.reconcile.effects import (
 from situate.core.reconcile.job import COMPLETE, finished_condition
 from situate.core.reconcile.objects import ObjectLister, controller_ref, normal_event, ref_of, to_json, update_status
 
-__all__ = ["cron_job"]
-
 SCHEDULED = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 
 

@@ -26,8 +26,6 @@ from situate.core.reconcile.naming import fresh_names
 from situate.core.reconcile.objects import ObjectLister, controller_ref, normal_event, ref_of, update_status
 from situate.core.reconcile.pods import FAILED, SUCCEEDED, is_available, is_ready, new_pod, requeue_when_available
 
-__all__ = ["daemon_set"]
-
 FAILED_POD_WAIT: Millis = 10 * SECOND
 """The minimum age of a failed pod before it is replaced."""
 _NUMBERS = ("currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady")

@@ -11,8 +11,6 @@ from situate.core.model.nodeselector import METADATA_NAME, NodeSelector, matches
 from situate.core.model.stored import Raw
 from situate.core.model.tolerations import NO_EXECUTE, NO_SCHEDULE, Toleration, any_tolerates
 
-__all__ = ["Fit", "fit", "node_of", "pinned_spec"]
-
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _TAINTS = (
     ("node.kubernetes.io/not-ready", NO_EXECUTE),

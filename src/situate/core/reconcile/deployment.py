@@ -44,8 +44,6 @@ from situate.core.reconcile.pods import is_finished
 from situate.core.reconcile.revisions import REVISION, forgotten, new_annotations, replica_annotations
 from situate.core.reconcile.rollout import Sizes, by_age, is_rolling, is_scaling, new_size, recreated, rolled, scaled
 
-__all__ = ["deployment"]
-
 SELECTING_ALL = "This deployment is selecting all pods. A non-empty selector is required."
 
 

@@ -11,16 +11,6 @@ from situate.core.model.stored import Condition, condition_of
 from situate.core.reconcile.api_values import SECOND, format_time, parse_time, with_condition, without_condition
 from situate.core.reconcile.rollout import max_unavailable
 
-__all__ = [
-    "counted",
-    "created",
-    "is_complete",
-    "paused_or_resumed",
-    "progress_check_at",
-    "with_failures",
-    "with_progress",
-]
-
 PROGRESSING, AVAILABLE, REPLICA_FAILURE = "Progressing", "Available", "ReplicaFailure"
 NEW_AVAILABLE, TIMED_OUT, PAUSED = "NewReplicaSetAvailable", "ProgressDeadlineExceeded", "DeploymentPaused"
 
@@ -78,17 +68,19 @@ def paused_or_resumed(one: Deployment, status: DeploymentStatus, now: Millis) ->
     if not has_deadline(one) or (held is not None and held.reason == TIMED_OUT) or one.spec.paused == was_paused:
         return status
     if one.spec.paused:
-        condition = _condition(PROGRESSING, "Unknown", PAUSED, "Deployment is paused", now)
-    else:
-        condition = _condition(PROGRESSING, "Unknown", "DeploymentResumed", "Deployment is resumed", now)
-    return replace(status, conditions=with_condition(status.conditions, condition))
+        return _progressing(status, "Unknown", PAUSED, "Deployment is paused", now)
+    return _progressing(status, "Unknown", "DeploymentResumed", "Deployment is resumed", now)
+
+
+def _progressing(status: DeploymentStatus, value: str, reason: str, message: str, now: Millis) -> DeploymentStatus:
+    new = _condition(PROGRESSING, value, reason, message, now)
+    return replace(status, conditions=with_condition(status.conditions, new))
 
 
 def created(one: Deployment, status: DeploymentStatus, name: str, now: Millis) -> DeploymentStatus:
     if not has_deadline(one):
         return status
-    new = _condition(PROGRESSING, "True", "NewReplicaSetCreated", f'Created new replica set "{name}"', now)
-    return replace(status, conditions=with_condition(status.conditions, new))
+    return _progressing(status, "True", "NewReplicaSetCreated", f'Created new replica set "{name}"', now)
 
 
 def with_progress(
@@ -101,23 +93,20 @@ def with_progress(
     if status.replicas == status.updated_replicas and held is not None and held.reason == NEW_AVAILABLE:
         return status
     subject = f'Deployment "{one.metadata.name}"' if new is None else f'ReplicaSet "{new.metadata.name}"'
-    conditions = status.conditions
     if is_complete(one, status):
-        done = f"{subject} has successfully progressed."
-        conditions = with_condition(conditions, _condition(PROGRESSING, "True", NEW_AVAILABLE, done, now))
-    elif _got_ahead(one.status, status):
+        return _progressing(status, "True", NEW_AVAILABLE, f"{subject} has successfully progressed.", now)
+    if _got_ahead(one.status, status):
         ahead = _condition(PROGRESSING, "True", "ReplicaSetUpdated", f"{subject} is progressing.", now)
         if held is not None and held.status == "True":
             ahead = replace(ahead, last_transition_time=held.last_transition_time)
         # Replace it always, unlike other conditions: the deadline counts from its update time.
-        conditions = (*without_condition(conditions, PROGRESSING), ahead)
-    elif _is_overdue(one, held, now):
-        late = f"{subject} has timed out progressing."
-        conditions = with_condition(conditions, _condition(PROGRESSING, "False", TIMED_OUT, late, now))
-    elif held is None and new is not None:
+        return replace(status, conditions=(*without_condition(status.conditions, PROGRESSING), ahead))
+    if _is_overdue(one, held, now):
+        return _progressing(status, "False", TIMED_OUT, f"{subject} has timed out progressing.", now)
+    if held is None and new is not None:
         found = f'Found new replica set "{new.metadata.name}"'
-        conditions = with_condition(conditions, _condition(PROGRESSING, "True", "FoundNewReplicaSet", found, now))
-    return replace(status, conditions=conditions)
+        return _progressing(status, "True", "FoundNewReplicaSet", found, now)
+    return status
 
 
 def _got_ahead(before: DeploymentStatus, after: DeploymentStatus) -> bool:

@@ -17,8 +17,6 @@ from situate.core.reconcile.effects import ReconcileResult, RecordEvent, ResultB
 from situate.core.reconcile.objects import ObjectLister, normal_event, ref_of, update_status
 from situate.core.reconcile.pods import is_finished, is_ready
 
-__all__ = ["DELETION_TIMEOUT", "EvictionDecision", "budget", "budgets_of", "granted", "decide_eviction"]
-
 DELETION_TIMEOUT: Millis = 120 * SECOND
 """After this time, a pod with a granted eviction that was not deleted counts again."""
 MAX_DISRUPTED = 2_000

@@ -15,24 +15,6 @@ from typing import Literal, TypeAlias
 from situate.core.model.refs import Millis
 from situate.core.model.stored import Raw
 
-__all__ = [
-    "BURST",
-    "CreateObject",
-    "DeleteObject",
-    "ResultBuilder",
-    "Effect",
-    "FinalizeNamespace",
-    "ObjectRef",
-    "ReconcileResult",
-    "PatchStatus",
-    "Propagation",
-    "RecordEvent",
-    "UpdateObject",
-    "UpdateStatus",
-    "batches",
-    "refusal",
-]
-
 BURST = 500
 """The limit of objects that one call creates or deletes."""
 

@@ -12,8 +12,6 @@ from situate.core.reconcile.effects import DeleteObject, Effect, Propagation, Re
 from situate.core.reconcile.graph import Graph, OwnedObject
 from situate.core.reconcile.objects import to_json
 
-__all__ = ["FOREGROUND", "ORPHAN", "collect"]
-
 FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
 """Finalizers: the object waits until its dependents are gone, or do not refer to it any more."""
 

@@ -10,8 +10,6 @@ import msgspec
 from situate.core.model.stored import StoredMeta
 from situate.core.reconcile.effects import ObjectRef
 
-__all__ = ["Graph", "ObjectGraph", "OwnedObject"]
-
 
 class OwnedObject(msgspec.Struct, frozen=True):
     """`resource` is the plural in paths: "pods"."""

@@ -12,8 +12,6 @@ from situate.core.reconcile.effects import CreateObject, DeleteObject, Effect, O
 from situate.core.reconcile.naming import data_hash, hashed_name
 from situate.core.reconcile.objects import ObjectLister, controller_ref, ref_of, to_json, update_status
 
-__all__ = ["HASH_LABEL", "RevisionHistory", "history", "unused_revisions", "template_in"]
-
 HASH_LABEL = "controller-revision-hash"
 _PATCH = "$patch"
 

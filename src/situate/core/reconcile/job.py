@@ -25,8 +25,6 @@ from situate.core.reconcile.job_tracking import TRACKING, JobCounts, count_pods,
 from situate.core.reconcile.objects import ObjectLister, normal_event, ref_of, update_metadata, update_status
 from situate.core.reconcile.pods import is_ready
 
-__all__ = ["finished_condition", "job", "orphan_pod"]
-
 CONTROLLER_NAME = "kubernetes.io/job-controller"
 COMPLETE, FAILED, FAILURE_TARGET, CRITERIA_MET = "Complete", "Failed", "FailureTarget", "SuccessCriteriaMet"
 _COMPLETIONS_REACHED = ("CompletionsReached", "Reached expected number of succeeded pods")

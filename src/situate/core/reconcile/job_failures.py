@@ -10,8 +10,6 @@ from situate.core.model.refs import Millis
 from situate.core.reconcile.api_values import SECOND, parse_time
 from situate.core.reconcile.pods import FAILED, SUCCEEDED, ready_condition
 
-__all__ = ["FailureVerdict", "backoff_until", "counts_restarts", "has_failed", "only_replaces_failed", "verdict"]
-
 BACKOFF_FIRST: Millis = 10 * SECOND
 BACKOFF_MAX: Millis = 600 * SECOND
 

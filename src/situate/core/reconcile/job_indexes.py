@@ -6,8 +6,6 @@ from situate.core.model.batch import SuccessPolicy
 from situate.core.model.managed import ManagedPod
 from situate.core.reconcile.api_values import number_in
 
-__all__ = ["INDEX", "index_of", "indexes_in", "success_rule", "text_of"]
-
 INDEX = "batch.kubernetes.io/job-completion-index"
 
 

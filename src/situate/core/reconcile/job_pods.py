@@ -17,8 +17,6 @@ from situate.core.reconcile.naming import fresh_names
 from situate.core.reconcile.objects import ObjectLister, controller_ref, normal_event
 from situate.core.reconcile.pods import deletion_order, is_terminating, new_pod
 
-__all__ = ["PodChanges", "pod_changes"]
-
 
 class PodChanges(msgspec.Struct, frozen=True):
     going: tuple[ManagedPod, ...] = ()

@@ -17,8 +17,6 @@ from situate.core.reconcile.job_failures import has_failed, verdict
 from situate.core.reconcile.job_indexes import index_of, indexes_in, text_of
 from situate.core.reconcile.pods import SUCCEEDED, is_active, is_terminating
 
-__all__ = ["TRACKING", "JobCounts", "is_indexed", "is_tracked", "note_finished", "count_pods"]
-
 TRACKING = "batch.kubernetes.io/job-tracking"
 MAX_UNCOUNTED = 500
 """The limit of noted uids."""

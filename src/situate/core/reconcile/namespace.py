@@ -21,8 +21,6 @@ from situate.core.reconcile.effects import (
 from situate.core.reconcile.graph import Graph, OwnedObject
 from situate.core.reconcile.objects import KINDS, ObjectLister, ref_of, to_json
 
-__all__ = ["DEFAULT", "KUBERNETES", "default_account", "namespace"]
-
 DEFAULT = "default"
 """The ServiceAccount that every namespace has: a pod that names none runs as it."""
 KUBERNETES = "kubernetes"

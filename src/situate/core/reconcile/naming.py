@@ -13,8 +13,6 @@ import msgspec
 from situate.core.model.names import MAX_SUBDOMAIN
 from situate.core.model.stored import PodTemplateSpec, Raw, StoredMeta
 
-__all__ = ["TEMPLATE_HASH", "data_hash", "fresh_names", "hashed_name", "same_template", "suffix", "template_hash"]
-
 LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 SUFFIX_LENGTH = 5
 TEMPLATE_HASH = "pod-template-hash"

@@ -20,19 +20,6 @@ from situate.core.model.managed_node import ManagedNode
 from situate.core.model.stored import Owner, Raw, StoredMeta, controller_of
 from situate.core.reconcile.effects import ObjectRef, RecordEvent, UpdateObject, UpdateStatus
 
-__all__ = [
-    "KINDS",
-    "ManagedObject",
-    "ObjectIndex",
-    "ObjectLister",
-    "controller_ref",
-    "normal_event",
-    "ref_of",
-    "to_json",
-    "update_metadata",
-    "update_status",
-]
-
 
 class ManagedObject(Protocol):
     """An object of one of KINDS."""

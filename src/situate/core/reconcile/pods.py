@@ -10,19 +10,6 @@ from situate.core.reconcile.api_values import SECOND, parse_time
 from situate.core.reconcile.effects import CreateObject, ObjectRef, ResultBuilder
 from situate.core.reconcile.objects import to_json
 
-__all__ = [
-    "available_at",
-    "deletion_order",
-    "is_active",
-    "is_available",
-    "is_finished",
-    "is_ready",
-    "is_terminating",
-    "new_pod",
-    "ready_condition",
-    "requeue_when_available",
-]
-
 SUCCEEDED, FAILED = "Succeeded", "Failed"
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 _PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}

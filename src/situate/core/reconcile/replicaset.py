@@ -30,8 +30,6 @@ from situate.core.reconcile.pods import (
     requeue_when_available,
 )
 
-__all__ = ["replica_set"]
-
 REPLICA_FAILURE = "ReplicaFailure"
 
 

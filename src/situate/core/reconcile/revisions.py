@@ -6,8 +6,6 @@ from situate.core.model.apps import Deployment, ManagedReplicaSet
 from situate.core.reconcile.api_values import number_in
 from situate.core.reconcile.rollout import DESIRED, MAXIMUM, max_surge
 
-__all__ = ["REVISION", "forgotten", "new_annotations", "replica_annotations", "revision_of"]
-
 REVISION = "deployment.kubernetes.io/revision"
 HISTORY = "deployment.kubernetes.io/revision-history"
 HISTORY_MAX = 2_000

@@ -10,21 +10,6 @@ from collections.abc import Mapping, Sequence
 from situate.core.model.apps import Deployment, ManagedReplicaSet, RollingUpdate
 from situate.core.reconcile.api_values import number_in, scaled_value
 
-__all__ = [
-    "DESIRED",
-    "MAXIMUM",
-    "Sizes",
-    "by_age",
-    "is_rolling",
-    "is_scaling",
-    "max_surge",
-    "max_unavailable",
-    "new_size",
-    "recreated",
-    "rolled",
-    "scaled",
-]
-
 DESIRED = "deployment.kubernetes.io/desired-replicas"
 MAXIMUM = "deployment.kubernetes.io/max-replicas"
 _QUARTER = "25%"

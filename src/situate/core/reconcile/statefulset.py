@@ -28,8 +28,6 @@ from situate.core.reconcile.statefulset_pods import (
     stateful_pod,
 )
 
-__all__ = ["stateful_set"]
-
 _NUMBERS = ("replicas", "availableReplicas")
 
 

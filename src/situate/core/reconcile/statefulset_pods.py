@@ -12,8 +12,6 @@ from situate.core.reconcile.history import HASH_LABEL, template_in
 from situate.core.reconcile.objects import ObjectLister, controller_ref, normal_event, to_json, update_metadata
 from situate.core.reconcile.pods import new_pod
 
-__all__ = ["claims_awaited", "identity_repair", "member_ordinal", "missing_claims", "retention_repairs", "stateful_pod"]
-
 POD_NAME, POD_INDEX = "statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/pod-index"
 _MEMBER = re.compile(r"(.+)-(0|[1-9][0-9]{0,9})", re.ASCII)
 

@@ -36,8 +36,6 @@ from situate.core.reconcile.objects import KINDS, ObjectLister
 from situate.core.reconcile.replicaset import replica_set
 from situate.core.reconcile.statefulset import stateful_set
 
-__all__ = ["CONTROLLERS", "Controller", "Key", "concerned", "concerned_by_node", "concerns_zones", "reconcile"]
-
 Controller: TypeAlias = Callable[[Any, ObjectLister, Millis], ReconcileResult]
 Key: TypeAlias = tuple[type, str, str]
 """Kind, namespace, name."""

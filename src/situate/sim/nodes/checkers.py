@@ -18,8 +18,6 @@ from situate.sim.nodes.run_log import RunLog
 from situate.sim.nodes.virtual_time import EPOCH_S, DriftingClock, VirtualLoop
 from situate.store.transactions import Delete, Put, Write
 
-__all__ = ["NodeCheckers", "NodeState", "PodState"]
-
 NODES: Final = "/objects/core/nodes/"
 PODS: Final = "/objects/core/pods/"
 LEASES: Final = "/objects/coordination.k8s.io/leases/kube-node-lease/"

@@ -29,8 +29,6 @@ from situate.store.errors import ClosedError
 from situate.store.memory import MemoryStore
 from situate.store.transactions import Committed, Guard, Outcome, Write
 
-__all__ = ["NAMESPACES", "SimulatedControlPlane", "ControlPlaneProcess"]
-
 NAMESPACES: Final = ("default", "kube-system", "kube-node-lease")
 NAMESPACE: Final = BY_KIND["v1", "Namespace"]
 

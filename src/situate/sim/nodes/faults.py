@@ -20,8 +20,6 @@ from situate.sim.nodes.run_log import RunLog
 from situate.sim.nodes.virtual_time import DriftingClock
 from situate.sim.nodes.workload import Users
 
-__all__ = ["KINDS", "FaultInjector", "FaultKinds"]
-
 KINDS: Final = (
     "churn",
     "control plane pauses",

@@ -29,8 +29,6 @@ from situate.sim.nodes.network import Link, NetworkControlPlane
 from situate.sim.nodes.run_log import RunLog
 from situate.sim.nodes.virtual_time import Actor, DriftingClock, VirtualLoop
 
-__all__ = ["Disk", "HollowRuntime", "Machine", "facts_of"]
-
 START_S: Final = 0.05
 KILL_S: Final = 0.01
 SHIM_S: Final = 0.25

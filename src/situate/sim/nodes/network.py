@@ -31,8 +31,6 @@ from situate.server.requests import SYSTEM, Target
 from situate.sim.nodes.control_plane import ControlPlaneProcess, SimulatedControlPlane
 from situate.sim.nodes.virtual_time import VirtualLoop
 
-__all__ = ["NetworkFaults", "Link", "NetworkControlPlane"]
-
 GIVE_UP_S: Final = 10.0
 """The timeout of a call, by the caller's clock."""
 MIXED_S: Final = (0.0, 3.0)

@@ -7,8 +7,6 @@ from collections.abc import Callable
 
 from situate.sim.nodes.virtual_time import VirtualLoop
 
-__all__ = ["RunLog"]
-
 
 class RunLog:
     """Lines with true times. The same seed gives the same digest."""

@@ -10,8 +10,6 @@ from situate.sim.nodes.control_plane import SimulatedControlPlane
 from situate.sim.nodes.machine import Machine
 from situate.sim.nodes.workload import JOBS, SPACE, DesiredWorkload, Users
 
-__all__ = ["unsettled"]
-
 
 def unsettled(
     checkers: NodeCheckers, machines: Sequence[Machine], users: Users, control_plane: SimulatedControlPlane

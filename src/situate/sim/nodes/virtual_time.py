@@ -16,8 +16,6 @@ from contextlib import contextmanager
 from contextvars import Context, ContextVar, copy_context
 from typing import Any, Final, TypeVar
 
-__all__ = ["EPOCH_S", "ACTOR", "DriftingClock", "Actor", "StuckError", "VirtualLoop", "interposed"]
-
 EPOCH_S: Final = 1_800_000_000
 """The epoch of worlds."""
 TICK_S: Final = 1e-6

@@ -16,8 +16,6 @@ from situate.server.resources import BY_KIND, Resource
 from situate.sim.nodes.control_plane import SimulatedControlPlane
 from situate.sim.nodes.run_log import RunLog
 
-__all__ = ["JOBS", "Users", "DesiredWorkload"]
-
 SPACE: Final = "default"
 RESOURCES: Final = {
     "Deployment": BY_KIND["apps/v1", "Deployment"],

@@ -25,8 +25,6 @@ from situate.sim.nodes.settled import unsettled
 from situate.sim.nodes.virtual_time import ACTOR, VirtualLoop, interposed
 from situate.sim.nodes.workload import Users
 
-__all__ = ["BOUND_S", "NodeWorldResult", "run"]
-
 BEGIN_S: Final = 10.0
 BOUND_S: Final = 150.0
 """The world must settle within this time after the last fault."""

@@ -16,8 +16,6 @@ from situate.core.state.columns import FloatColumn, IntColumn
 from situate.core.state.devices import Devices, need_of
 from situate.core.state.view import View
 
-__all__ = ["DotProduct", "GpuClustering", "GpuPacking"]
-
 MOST_CPU: Final = 128_000.0
 MOST_GPU: Final = 8_000.0
 """The largest node, in thousandths."""

@@ -27,8 +27,6 @@ from situate.sim.openb.objects import node_object, pod_object
 from situate.sim.openb.policies import RANDOM
 from situate.sim.openb.trace_files import TraceNode, TracePod
 
-__all__ = ["MARKS", "OpenbRun", "arrivals", "capacity", "run"]
-
 MARKS: Final = (100, 130)
 """The marks at which allocation is measured, in percent of the cluster's GPUs requested so far."""
 

@@ -11,8 +11,6 @@ from situate.sim.openb.experiment import MARKS, OpenbRun, capacity
 from situate.sim.openb.published import GPUS, NODES, published
 from situate.sim.openb.trace_files import TraceNode
 
-__all__ = ["AllocationFigure", "PolicyFigures", "figures"]
-
 
 @dataclass(frozen=True, slots=True)
 class AllocationFigure:

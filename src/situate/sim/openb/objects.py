@@ -12,8 +12,6 @@ from situate.core.model.nodeselector import NodeSelector, NodeSelectorRequiremen
 from situate.core.model.pod import Affinity, Container, NodeAffinitySpec, Pod, PodSpec, ResourceRequirements
 from situate.sim.openb.trace_files import TraceNode, TraceRequest
 
-__all__ = ["MODEL_LABEL", "TOTAL_RESOURCE", "node_object", "pod_object"]
-
 MODEL_LABEL: Final = "alibabacloud.com/gpu-card-model"
 """The authors' label."""
 TOTAL_RESOURCE: Final = "alibabacloud.com/gpu-milli"

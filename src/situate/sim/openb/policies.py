@@ -15,8 +15,6 @@ from situate.sim.openb.objects import MODEL_LABEL, TOTAL_RESOURCE
 from situate.sim.openb.trace_files import TracePod, TraceRequest
 from situate.wire.config import config_of
 
-__all__ = ["POLICIES", "RANDOM", "configuration", "profile_of", "typical"]
-
 TYPICAL_PERCENT: Final = 95
 """The most common kinds of pods that make up this share are typical, as in the paper."""
 

@@ -6,8 +6,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-__all__ = ["GPUS", "NODES", "published"]
-
 NODES: Final = 1_213
 GPUS: Final = 6_212
 """The cluster of the published results."""

@@ -14,8 +14,6 @@ from typing import Final
 from situate.core.model.gpu import DEVICE_MILLI, MOST_DEVICES
 from situate.wire.errors import InputError
 
-__all__ = ["TraceRequest", "TraceNode", "TracePod", "read_nodes", "read_pods"]
-
 NODE_COLUMNS: Final = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
 POD_COLUMNS: Final = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli")
 MODELS: Final = "gpu_spec"

@@ -15,8 +15,6 @@ from situate.sim.whatif.distributions import ArrivalRate, Distribution, draw
 from situate.sim.whatif.script import Arrival, PodSet, Script, owner_name
 from situate.sim.whatif.trace import Trace
 
-__all__ = ["ArrivalOptions", "add_trace", "script_of", "with_duration"]
-
 
 @dataclass(frozen=True, slots=True)
 class ArrivalOptions:

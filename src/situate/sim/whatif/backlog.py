@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections import deque
 from typing import Final, Generic, TypeVar
 
-__all__ = ["MAX_QUEUED", "Backlog"]
-
 MAX_QUEUED: Final = 32
 """How many refused pods may be in the queue before others are held back."""
 

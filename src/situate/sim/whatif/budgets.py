@@ -15,8 +15,6 @@ from situate.core.model.meta import key_of
 from situate.core.model.pod import Pod
 from situate.core.model.policy import PodDisruptionBudget
 
-__all__ = ["BudgetTracker"]
-
 Keys = tuple[str, ...]
 
 

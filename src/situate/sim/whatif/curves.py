@@ -13,8 +13,6 @@ import numpy.typing as npt
 from situate.core.changes import Millis
 from situate.sim.whatif.ledger import OPEN, RunLedger
 
-__all__ = ["Floats", "Ints", "Steps", "nodes_used", "pending_by_reason", "requested", "running", "stays"]
-
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 

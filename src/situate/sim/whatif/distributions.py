@@ -15,8 +15,6 @@ from typing import Final
 from situate.core.changes import Millis
 from situate.core.model.duration import MILLISECOND, parse_duration
 
-__all__ = ["Distribution", "ArrivalRate", "DistributionKind", "draw", "parse_distribution", "parse_rate", "parse_span"]
-
 LONGEST_MS: Final = 100 * 366 * 24 * 3_600_000
 """One hundred years."""
 FASTEST: Final = 1_000_000.0

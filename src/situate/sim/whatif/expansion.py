@@ -38,8 +38,6 @@ from situate.sim.whatif.script import NextPod, PodSet
 from situate.wire.errors import InputError
 from situate.wire.objects import decode_checked
 
-__all__ = ["DURATION", "WORKLOADS", "WorkloadExpander", "SourceLocation", "letters", "renamed"]
-
 DURATION: Final = "situate.dev/duration"
 """The annotation of a pod or template with the run time of the pod."""
 MOST_PODS: Final = 1_000_000

@@ -31,18 +31,6 @@ from situate.sim.whatif.fragmentation import Mix, fragmentation, mix_of, snapsho
 from situate.sim.whatif.ledger import OPEN, Origin, PodEnd, RunLedger
 from situate.sim.whatif.world import SimulationRun
 
-__all__ = [
-    "PodCounts",
-    "Figures",
-    "PendingPods",
-    "Prices",
-    "ResourceUsage",
-    "Series",
-    "SpreadFigures",
-    "WaitTimes",
-    "figures_of",
-]
-
 POINTS: Final = 120
 """The number of points of printed curves."""
 MAP_ROWS: Final = 64

@@ -14,8 +14,6 @@ import numpy as np
 
 from situate.sim.whatif.curves import Floats, Ints, Stays
 
-__all__ = ["Mix", "fragmentation", "snapshots"]
-
 MOST_SHAPES: Final = 64
 """Only the most frequent shapes count."""
 

@@ -15,8 +15,6 @@ from situate.core.changes import Millis
 from situate.core.plugins.support.prices import NODE_OWNERS
 from situate.core.state.classes import PodClass
 
-__all__ = ["OPEN", "PodEnd", "RunLedger", "Origin", "PodShape", "reason_in"]
-
 _AVAILABLE: Final = re.compile(r"\d+/\d+ nodes are available: ?(.*?)(?:\.(?: .*)?)?", re.DOTALL)
 _PART: Final = re.compile(r"(?:^|, )\d+ (.*?)(?=, \d+ |$)", re.DOTALL)
 LONGEST: Final = 300

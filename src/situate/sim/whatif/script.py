@@ -18,8 +18,6 @@ from situate.core.model.pod import Pod
 from situate.core.model.storage import PersistentVolumeClaim
 from situate.sim.whatif.distributions import Distribution
 
-__all__ = ["Arrival", "Deletion", "PodSet", "NextPod", "Script", "ClusterSnapshot", "no_claims", "owner_name"]
-
 Member: TypeAlias = Callable[[int], Pod]
 Claims: TypeAlias = Callable[[int], Sequence[PersistentVolumeClaim]]
 

@@ -23,8 +23,6 @@ from situate.sim.whatif.script import Arrival, Deletion, PodSet
 from situate.wire.errors import InputError
 from situate.wire.objects import decode_checked
 
-__all__ = ["Trace", "read_trace"]
-
 COLUMNS: Final = (
     "time",
     "action",
@@ -98,7 +96,7 @@ def read_trace(
 
     Raises InputError.
     """
-    reader = _Reader(file, classes, templates, taken, seed, duration, first_group)
+    reader = _Reader(classes, templates, taken, seed, duration, first_group)
     before = None
     for line in _lines(data, file):
         at = reader.time(line)
@@ -179,33 +177,23 @@ def _heading(row: list[str], number: int, file: str) -> list[str]:
 # -- what a line says ------------------------------------------------------------------------------------------------
 
 
+@dataclass(slots=True)
 class _Reader:
-    def __init__(
-        self,
-        file: str,
-        classes: PriorityClasses,
-        templates: Templates,
-        taken: Mapping[str, str],
-        seed: int,
-        duration: Distribution | None,
-        first_group: int,
-    ) -> None:
-        self.trace = Trace()
-        self._file = file
-        self._classes = classes
-        self._templates = templates
-        self._taken = taken
-        self._seed = seed
-        self._duration = duration
-        self._first_group = first_group
-        self._pods: dict[bytes, Pod] = {}
-        self._durations: dict[str, Distribution] = {}
-        self._groups: dict[str, int] = {}
-        self._members: dict[int, int] = {}
-        self._made: dict[str, int] = {}
-        """The line that creates each pod."""
-        self._rows: dict[str, int] = {}
-        """The number of pods of a line with a count."""
+    classes: PriorityClasses
+    templates: Templates
+    taken: Mapping[str, str]
+    seed: int
+    duration: Distribution | None
+    first_group: int
+    trace: Trace = field(default_factory=Trace)
+    pods: dict[bytes, Pod] = field(default_factory=dict)
+    durations: dict[str, Distribution] = field(default_factory=dict)
+    groups: dict[str, int] = field(default_factory=dict)
+    members: dict[int, int] = field(default_factory=dict)
+    made: dict[str, int] = field(default_factory=dict)
+    """The line that creates each pod."""
+    rows: dict[str, int] = field(default_factory=dict)
+    """The number of pods of a line with a count."""
 
     def time(self, line: _Line) -> Millis:
         said = line.text("time")
@@ -230,9 +218,9 @@ class _Reader:
         if not name:
             raise line.wrong("Required value", "name")
         key = f"{namespace}/{name}"
-        if key in self._rows:
-            keys = [f"{key}-{number}" for number in range(self._rows[key])]
-        elif key in self._made or key in self._taken:
+        if key in self.rows:
+            keys = [f"{key}-{number}" for number in range(self.rows[key])]
+        elif key in self.made or key in self.taken:
             keys = [key]
         else:
             raise line.wrong(f"deletes pod {key}, which does not exist at that time", "name")
@@ -248,23 +236,23 @@ class _Reader:
         group = self._group(line.text("group") or (name if count > 1 else ALL), pod)
         many = "count" in line.said and count > 1
         if many:
-            self._rows[f"{pod.metadata.namespace}/{name}"] = count
+            self.rows[f"{pod.metadata.namespace}/{name}"] = count
         for number in range(count):
             one = renamed(pod, f"{name}-{number}" if many else name)
             self._once(line, one)
-            runs = None if duration is None else duration.at(draw(self._seed, "runs", one.metadata.uid))
-            member = self._members[group] = self._members.get(group, -1) + 1
+            runs = None if duration is None else duration.at(draw(self.seed, "runs", one.metadata.uid))
+            member = self.members[group] = self.members.get(group, -1) + 1
             self.trace.arrivals.append(Arrival(at, one, group, member, runs))
-        if len(self._made) > MOST_PODS:
+        if len(self.made) > MOST_PODS:
             raise line.wrong(f"more than {MOST_PODS:,} pods")
 
     def _once(self, line: _Line, pod: Pod) -> None:
         key = pod.metadata.uid
-        if key in self._made:
-            raise line.wrong(f"duplicate pod {key}: line {self._made[key]} creates it", "name")
-        if key in self._taken:
-            raise line.wrong(f"pod {key} already exists in {self._taken[key]}", "name")
-        self._made[key] = line.number
+        if key in self.made:
+            raise line.wrong(f"duplicate pod {key}: line {self.made[key]} creates it", "name")
+        if key in self.taken:
+            raise line.wrong(f"pod {key} already exists in {self.taken[key]}", "name")
+        self.made[key] = line.number
 
     def _count(self, line: _Line) -> int:
         said = line.text("count", "1")
@@ -275,20 +263,20 @@ class _Reader:
     def _duration_of(self, line: _Line) -> Distribution | None:
         said = line.text("duration")
         if not said:
-            return self._duration
-        found = self._durations.get(said)
+            return self.duration
+        found = self.durations.get(said)
         if found is None:
             try:
-                found = self._durations[said] = parse_distribution(said)
+                found = self.durations[said] = parse_distribution(said)
             except ValueError as error:
                 raise line.wrong(str(error), "duration") from None
         return found
 
     def _group(self, name: str, pod: Pod) -> int:
         name = f"{pod.metadata.namespace}/{name}" if name != ALL else ALL
-        at = self._groups.get(name)
+        at = self.groups.get(name)
         if at is None:
-            at = self._groups[name] = self._first_group + len(self.trace.groups)
+            at = self.groups[name] = self.first_group + len(self.trace.groups)
             first = pod
             self.trace.groups.append(PodSet(name, lambda number: renamed(first, f"{first.metadata.name}-{number}")))
         return at
@@ -301,7 +289,7 @@ class _Reader:
             if key not in ("time", "action", "name", "count", "duration", "group") and value not in (None, "")
         }
         key = msgspec.json.encode(said)
-        found = self._pods.get(key)
+        found = self.pods.get(key)
         if found is None:
             written = self._written(line, said)
             try:
@@ -311,7 +299,7 @@ class _Reader:
             if pod.spec.node_name:
                 raise line.wrong("the pod is already bound", "pod.spec.nodeName")
             try:
-                found = self._pods[key] = with_priority(pod, self._classes)
+                found = self.pods[key] = with_priority(pod, self.classes)
             except UnknownPriorityClassError as error:
                 raise line.wrong(str(error), "priorityClassName") from None
         return found
@@ -352,7 +340,7 @@ class _Reader:
         if "template" not in said:
             return {}
         try:
-            return self._templates(line.text("template"))
+            return self.templates(line.text("template"))
         except OSError as error:
             raise line.wrong(f"{error.filename}: {error.strerror}", "template") from None
         except InputError as error:

@@ -23,8 +23,6 @@ from situate.core.model.volumes import CSISource
 from situate.core.state.cluster import Cluster
 from situate.sim.storage import bound
 
-__all__ = ["bind_volumes"]
-
 ZONE: Final = "topology.kubernetes.io/zone"
 
 

@@ -44,8 +44,6 @@ from situate.sim.whatif.ledger import OPEN, Origin, PodEnd, RunLedger, reason_in
 from situate.sim.whatif.script import Arrival, ClusterSnapshot, NextPod, Script, no_claims, owner_name
 from situate.sim.whatif.volumes import bind_volumes
 
-__all__ = ["Remade", "SimulationRun", "SimulationSettings", "run"]
-
 SETTLING_MS: Final[Millis] = 10 * 60 * 1_000
 """How long the engine may still act after the last event of the script."""
 PROGRESS_EVERY: Final = 256

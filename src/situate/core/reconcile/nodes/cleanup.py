@@ -16,8 +16,6 @@ from situate.core.reconcile.nodes.heartbeats import Heartbeats
 from situate.core.reconcile.objects import ObjectLister, ref_of
 from situate.core.reconcile.pods import is_finished
 
-__all__ = ["LEASES", "PERIOD_MS", "clean_up"]
-
 PERIOD_MS: Final[Millis] = 20 * SECOND
 LEASES: Final = "kube-node-lease"
 """The namespace of the nodes' leases."""

@@ -23,8 +23,6 @@ from situate.core.reconcile.nodes.zones import LOOK_MS
 from situate.core.reconcile.objects import ObjectLister, ref_of, to_json
 from situate.core.reconcile.pods import is_active, is_finished, is_ready, ready_condition
 
-__all__ = ["is_at_risk", "reconcile_pod_on_node"]
-
 TARGET: Final = "DisruptionTarget"
 BY_TAINT: Final = ("DeletionByTaintManager", "Taint manager: deleting due to NoExecute taint")
 BY_ABSENCE: Final = ("DeletionByPodGC", "PodGC: node no longer exists")

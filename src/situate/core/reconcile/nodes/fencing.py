@@ -21,8 +21,6 @@ from typing import Final
 from situate.core.model.refs import Millis
 from situate.core.reconcile.api_values import SECOND
 
-__all__ = ["DRIFT", "FAST", "KUBERNETES", "PROFILES", "STOP_MS", "NodeProfile", "agent_stops_ms", "controller_waits_ms"]
-
 DRIFT: Final = 0.2
 """The error of a clock, as a share of the measured time."""
 STOP_MS: Final[Millis] = 2 * SECOND

@@ -15,8 +15,6 @@ from situate.core.reconcile.nodes.heartbeats import Heartbeats
 from situate.core.reconcile.nodes.taints import is_up, ready_report, wanted_taints
 from situate.core.reconcile.objects import ref_of, to_json
 
-__all__ = ["reconcile_node", "retainted", "silenced"]
-
 UNKNOWN = "Unknown"
 STOPPED = ("NodeStatusUnknown", "Kubelet stopped posting node status.")
 NEVER = ("NodeStatusNeverUpdated", "Kubelet never posted node status.")

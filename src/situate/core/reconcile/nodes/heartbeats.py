@@ -14,8 +14,6 @@ from situate.core.model.refs import Millis
 from situate.core.reconcile.nodes.fencing import NodeProfile, controller_waits_ms
 from situate.core.reconcile.nodes.taints import counts, given_up_at, is_up, ready_report, zone_of
 
-__all__ = ["ObservedLease", "Heartbeats"]
-
 
 class ObservedLease(NamedTuple):
     uid: str

@@ -9,8 +9,6 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-__all__ = ["ACKNOWLEDGED", "REPORT", "AgentReport", "parse_report", "stale_reason"]
-
 REPORT: Final = "situate.dev/report"
 """Annotation of a pod or node: the report of its agent that wrote the status."""
 ACKNOWLEDGED: Final = "situate.dev/snapshot-version"

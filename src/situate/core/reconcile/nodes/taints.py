@@ -13,23 +13,6 @@ from situate.core.model.stored import Condition
 from situate.core.model.tolerations import NO_EXECUTE, NO_SCHEDULE
 from situate.core.reconcile.api_values import format_time, parse_time
 
-__all__ = [
-    "LOST",
-    "NOT_READY",
-    "OUT_OF_SERVICE",
-    "UNREACHABLE",
-    "counts",
-    "given_up",
-    "given_up_at",
-    "is_up",
-    "ready_report",
-    "repelled",
-    "wanted_taints",
-    "with_no_execute",
-    "without_no_execute",
-    "zone_of",
-]
-
 NOT_READY: Final = "node.kubernetes.io/not-ready"
 UNREACHABLE: Final = "node.kubernetes.io/unreachable"
 UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"

@@ -38,8 +38,6 @@ from situate.core.reconcile.nodes.taints import (
 )
 from situate.core.reconcile.objects import ObjectLister
 
-__all__ = ["LOOK_MS", "State", "Zone", "spacing", "state_of", "taint_lost_nodes", "zones_of"]
-
 LOOK_MS: Final[Millis] = 5 * SECOND
 """The poll interval while lost nodes wait, because heartbeats are not events."""
 
