@@ -6,7 +6,7 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 
     from situate.kube.access import Access
     from situate.kube.client import Client
+else:
+    Client = Any  # for annotations: commands that read files do not import the client
+
+__all__ = ["DIRECTORY", "KUBECONFIG", "Client", "access_to", "loop_factory", "until_stopped", "with_client"]
 
 DIRECTORY: Final = Path(".situate")
 """Where `situate up` keeps its cluster by default."""

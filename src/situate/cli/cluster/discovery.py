@@ -1,19 +1,15 @@
 """The resources that an API server serves, by the names that people type: `po`, `podgroups.scheduling.k8s.io`."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 import msgspec
 
+from situate.cli.cluster.connection import Client
 from situate.cli.cluster.objects import get_object
 from situate.wire.errors import InputError
-
-if TYPE_CHECKING:
-    from situate.kube.client import Client
 
 
 @dataclass(frozen=True, slots=True)

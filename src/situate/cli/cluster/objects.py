@@ -1,16 +1,12 @@
 """Reading objects of a live cluster as plain values."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Mapping
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
+from situate.cli.cluster.connection import Client
 from situate.kube.errors import ApiError
-
-if TYPE_CHECKING:
-    from situate.kube.client import Client
 
 PAGE: Final = 5_000
 """How many objects a page of a list has at most."""

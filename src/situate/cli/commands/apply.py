@@ -1,20 +1,15 @@
 """`situate apply`: create or update the objects in files, by server-side apply."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 import msgspec
 
-from situate.cli.cluster.connection import with_client
+from situate.cli.cluster.connection import Client, with_client
 from situate.cli.cluster.discovery import read_resources
 from situate.cli.cluster.objects import get_object, unless_refused
 from situate.cli.input.manifests import read_manifests
 from situate.cli.options import cluster_options
-
-if TYPE_CHECKING:
-    from situate.kube.client import Client
 
 APPLY: Final = "application/apply-patch+yaml"
 MANAGER: Final = "situate"

@@ -1,23 +1,18 @@
 """`situate delete`: delete objects of a cluster, and wait until they are gone."""
 
-from __future__ import annotations
-
 import asyncio
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 import msgspec
 
-from situate.cli.cluster.connection import with_client
+from situate.cli.cluster.connection import Client, with_client
 from situate.cli.cluster.discovery import ApiResource, read_resources, split_names
 from situate.cli.cluster.objects import list_objects
 from situate.cli.input.manifests import read_manifests
 from situate.cli.options import cluster_options, namespace_option
 from situate.kube.errors import ApiError
-
-if TYPE_CHECKING:
-    from situate.kube.client import Client
 
 POLL_S: Final = 0.2
 WAIT_S: Final = 120.0

@@ -1,20 +1,15 @@
 """`situate describe`: one object in detail: its fields, its placement and its events."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
-from situate.cli.cluster.connection import with_client
+from situate.cli.cluster.connection import Client, with_client
 from situate.cli.cluster.discovery import ApiResource, ApiResources, read_resources, split_names
 from situate.cli.cluster.objects import get_object, list_objects, unless_refused
 from situate.cli.options import cluster_options, namespace_option
 from situate.cli.output.text import columns
-
-if TYPE_CHECKING:
-    from situate.kube.client import Client
 
 INDENT: Final = "  "
 HIDDEN: Final = ("managedFields", "name", "namespace", "labels", "annotations", "creationTimestamp", "resourceVersion")

@@ -6,25 +6,20 @@ missed, and nothing repeated. Each line is written at once; drop a last line tha
     0  the end of what was asked for      3  the server no longer has, or never had, what was asked for
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 import msgspec
 
 from situate.cli import BadInput
-from situate.cli.cluster.connection import with_client
+from situate.cli.cluster.connection import Client, with_client
 from situate.cli.options import cluster_options, output_option
 from situate.kube.errors import ApiError
-
-if TYPE_CHECKING:
-    from situate.kube.client import Client
 
 GROUP: Final = "/apis/situate.dev/v1alpha1"
 PLURAL: Final = "placementevents"

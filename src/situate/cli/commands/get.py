@@ -1,21 +1,16 @@
 """`situate get`: show objects of a cluster, as `kubectl get` does, where kubectl is not installed."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 import msgspec
 
-from situate.cli.cluster.connection import with_client
+from situate.cli.cluster.connection import Client, with_client
 from situate.cli.cluster.discovery import ApiResource, ApiResources, read_resources, split_names
 from situate.cli.cluster.objects import get_object, list_objects
 from situate.cli.options import cluster_options, namespace_option
 from situate.cli.output.text import columns
-
-if TYPE_CHECKING:
-    from situate.kube.client import Client
 
 AS_TABLE: Final = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 GAP: Final = 3

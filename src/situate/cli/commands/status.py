@@ -1,23 +1,18 @@
 """`situate status`: the state of a cluster: its server, its nodes and their load, its pods and why some wait."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
-from situate.cli.cluster.connection import KUBECONFIG, with_client
+from situate.cli.cluster.connection import KUBECONFIG, Client, with_client
 from situate.cli.control_plane.state import read_state
 from situate.cli.options import cluster_options, directory_option, output_option
 from situate.cli.output.text import columns
-
-if TYPE_CHECKING:
-    from situate.kube.client import Client
 
 MOST_WAITING: Final = 10
 """How many waiting pods are shown; the rest are counted."""

@@ -1,15 +1,14 @@
 """A live cluster, read through its API server. Needs no more than the right to list."""
 
-from __future__ import annotations
-
 import gc
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from urllib.parse import quote
 
 import msgspec
 
+from situate.cli.cluster.connection import Client
 from situate.cli.cluster.objects import PAGE, get_object, list_objects
 from situate.cli.input.cluster import ClusterObjects
 from situate.core.model.policy import PriorityClass
@@ -18,9 +17,6 @@ from situate.kube.errors import ApiError
 from situate.kube.kinds import WatchedKind
 from situate.wire.objects import decode_checked
 from situate.wire.watch import Reader
-
-if TYPE_CHECKING:
-    from situate.kube.client import Client
 
 NEEDED: Final = ("pods", "nodes")
 """Without these there is no answer."""

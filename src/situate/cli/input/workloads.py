@@ -1,23 +1,19 @@
 """Workloads: pods, and the controllers whose templates describe pods. From manifests, or from a live cluster."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from urllib.parse import quote
 
 import msgspec
 
+from situate.cli.cluster.connection import Client
 from situate.cli.cluster.objects import list_objects
 from situate.cli.input.manifests import Manifest, at_path
 from situate.core.model.defaults import DEFAULT_NAMESPACE
 from situate.core.model.pod import Pod
 from situate.wire.errors import InputError
 from situate.wire.objects import decode_checked
-
-if TYPE_CHECKING:
-    from situate.kube.client import Client
 
 
 @dataclass(frozen=True, slots=True)

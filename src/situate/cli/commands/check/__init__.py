@@ -1,15 +1,13 @@
 """`situate check`: find problems in workloads before the scheduler does. For pipelines; changes nothing."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
 from situate.cli import BadInput
-from situate.cli.cluster.connection import with_client
+from situate.cli.cluster.connection import Client, with_client
 from situate.cli.commands.check.budgets import check_budgets
 from situate.cli.commands.check.input import CheckInput, read_files, read_live
 from situate.cli.commands.check.nodes import check_nodes
@@ -28,9 +26,6 @@ from situate.cli.options import (
 )
 from situate.cli.output.text import plural, printable, show, uses_colour
 from situate.core.place.profile import Profile
-
-if TYPE_CHECKING:
-    from situate.kube.client import Client
 
 FOUND: Final = 1
 NEVER: Final = "never"

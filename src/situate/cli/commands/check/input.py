@@ -1,22 +1,18 @@
 """What is checked: workloads, and the objects that decide whether they can be placed. Other kinds are skipped."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
+from situate.cli.cluster.connection import Client
 from situate.cli.input.manifests import Manifest, manifests_in, unique
 from situate.cli.input.workloads import WORKLOADS, PodWorkload, list_manifests, workload_of
 from situate.core.model.node import Node
 from situate.core.model.policy import Namespace, PriorityClass
 from situate.kube.errors import ApiError
 from situate.wire.objects import Source, decode_checked
-
-if TYPE_CHECKING:
-    from situate.kube.client import Client
 
 LISTS: Final = {
     ("", "Node"): "/api/v1/nodes",

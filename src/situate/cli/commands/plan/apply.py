@@ -7,18 +7,17 @@ steps on a copy. If they are no longer possible, it searches for others, and sto
 what may, it uncordons what it cordoned; only a node that was to be freed as a whole stays cordoned.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import quote
 
 import click
 import msgspec
 
+from situate.cli.cluster.connection import Client
 from situate.cli.commands.plan.input import PlanInput, PlanOptions, read_live_input
 from situate.cli.output.text import plural
 from situate.core.model.meta import controller_of, key_of
@@ -31,9 +30,6 @@ from situate.core.plan.sandbox import Sandbox
 from situate.kube.errors import ApiError
 from situate.wire.objects import decode_pod
 from situate.wire.patches import MERGE
-
-if TYPE_CHECKING:
-    from situate.kube.client import Client
 
 POLL_S: Final = 0.25
 """How often to look at a pod that is being replaced."""

@@ -1,15 +1,13 @@
 """`situate plan defrag`: the fewest moves that free a node, or room for a pod. Carried out only with `--apply`."""
 
-from __future__ import annotations
-
 import sys
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 from msgspec.structs import replace
 
 from situate.cli import BadInput
-from situate.cli.cluster.connection import with_client
+from situate.cli.cluster.connection import Client, with_client
 from situate.cli.commands.plan.input import (
     PlanInput,
     PlanOptions,
@@ -28,9 +26,6 @@ from situate.core.plan.defrag import defrag as search
 from situate.core.plan.eviction_rules import DrainRules
 from situate.core.plan.goals import Goal, NodeGoal, ShapeGoal
 from situate.core.plan.sandbox import recreated
-
-if TYPE_CHECKING:
-    from situate.kube.client import Client
 
 NO_PLAN: Final = 1
 TIMEOUT_S: Final = 300

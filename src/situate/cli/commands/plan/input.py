@@ -3,17 +3,15 @@
 A workload is named as kubectl does (`web-0`, `deploy/web`), or comes from a manifest.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 from msgspec import structs
 
 from situate.cli import BadInput
-from situate.cli.cluster.connection import with_client
+from situate.cli.cluster.connection import Client, with_client
 from situate.cli.cluster.objects import list_objects
 from situate.cli.input.cluster import ClusterObjects, read_files
 from situate.cli.input.files import read_sources
@@ -47,9 +45,6 @@ from situate.core.plugins.support.prices import UNKNOWN, PriceList, format_price
 from situate.core.state.cluster import FINISHED_PHASES, Cluster
 from situate.kube.kinds import ALL_KINDS, needed_kinds
 from situate.wire.errors import InputError
-
-if TYPE_CHECKING:
-    from situate.kube.client import Client
 
 DEFAULT: Final = "default"
 EMPTY_DIR: Final = b"emptyDir"

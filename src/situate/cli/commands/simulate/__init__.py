@@ -3,19 +3,17 @@
 The figures on standard output are the same for the same input; how fast it went is on standard error.
 """
 
-from __future__ import annotations
-
 import gc
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final, TypeVar
 
 import click
 
 from situate.cli import BadInput
-from situate.cli.cluster.connection import with_client
+from situate.cli.cluster.connection import Client, with_client
 from situate.cli.commands.simulate.input import (
     NamedConfiguration,
     read_configurations,
@@ -44,9 +42,6 @@ from situate.sim.whatif.distributions import parse_distribution, parse_rate, par
 from situate.sim.whatif.figures import Prices, figures_of
 from situate.sim.whatif.script import ClusterSnapshot, Script
 from situate.sim.whatif.world import Remade, SimulationSettings, run
-
-if TYPE_CHECKING:
-    from situate.kube.client import Client
 
 MOST_PODS: Final = 10_000_000
 SLOW_S: Final = 2.0

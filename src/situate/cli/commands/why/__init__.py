@@ -1,14 +1,12 @@
 """`situate why`: why a pod runs where it does, or nowhere, and what would change that. Changes nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
 from situate.cli import BadInput
-from situate.cli.cluster.connection import with_client
+from situate.cli.cluster.connection import Client, with_client
 from situate.cli.commands.why.text import text
 from situate.cli.commands.why.values import as_values
 from situate.cli.commands.why.waiting import waiting_of
@@ -35,9 +33,6 @@ from situate.core.state.cluster import Cluster
 from situate.kube.errors import ApiError
 from situate.kube.kinds import ALL_KINDS, needed_kinds
 from situate.wire.objects import decode_pod
-
-if TYPE_CHECKING:
-    from situate.kube.client import Client
 
 DEFAULT: Final = "default"
 
