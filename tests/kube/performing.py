@@ -20,8 +20,9 @@ from situate.core.model.pod import Pod
 from situate.core.model.storage import CSINode, PersistentVolume, PersistentVolumeClaim
 from situate.kube.client import Client
 from situate.kube.port import KubeSchedulingPort
+from situate.loop.metrics import Metrics
 from situate.loop.scheduling.performer import Performer
-from situate.loop.scheduling.view import ClusterView
+from situate.loop.scheduling.view import EngineView
 from situate.wire.objects import decode_pod
 
 PODS = "/api/v1/pods"
@@ -30,7 +31,7 @@ START_NS = 1_767_225_600_123_456_789  # 2026-01-01T00:00:00.123456789Z
 WITHIN_S = 5.0
 
 
-class Seen:
+class Seen(EngineView):
     """What the engine would know: objects as they were when `see` was called."""
 
     def __init__(self) -> None:
@@ -39,7 +40,11 @@ class Seen:
         self.volumes: dict[str, PersistentVolume] = {}
         self.claims: dict[tuple[str, str], PersistentVolumeClaim] = {}
         self.groups: dict[tuple[str, str], PodGroup] = {}
-        self.storage_version = 0
+        self.version = 0
+
+    @property
+    def storage_version(self) -> int:
+        return self.version
 
     def pod(self, ref: PodRef) -> Pod | None:
         found = self.pods.get(ref.key)
@@ -65,7 +70,7 @@ class Seen:
         return self.groups.get((namespace, name))
 
 
-class Counted:
+class Counted(Metrics):
     """What the performer counts."""
 
     def __init__(self) -> None:
@@ -86,7 +91,7 @@ class Counted:
 
 
 def kube_performer(
-    client: Client, objects: ClusterView, tell: Callable[[list[Change]], None], **options: Any
+    client: Client, objects: EngineView, tell: Callable[[list[Change]], None], **options: Any
 ) -> Performer:
     """A performer over a KubeSchedulingPort; each takes the options that it knows."""
     port_options = {name: options.pop(name) for name in ("term", "groups") if name in options}

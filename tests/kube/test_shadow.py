@@ -9,31 +9,30 @@ import pytest
 from msgspec.structs import replace
 
 from builders import node, pod
-from situate.core.changes import Change, Leading, NodeSeen, PodGone, PodRef, PodSeen
+from situate.core.changes import Change, Millis, NodeSeen, PodGone, PodRef, PodSeen
 from situate.core.config.defaults import default_configuration
 from situate.core.effects import Bind, Effect
 from situate.core.engine.engine import Engine
 from situate.core.model.pod import Pod
 from situate.kube.shadow import DIFFERENCES, WINDOW, WINDOW_S, Shadow, ShadowReport
+from situate.loop.drive import Drive
 from situate.loop.metrics import Metrics
 
 FOUR = [NodeSeen(node(f"n{at}", cpu="4", memory="4Gi", pods=20)) for at in range(4)]
 
 
-class Stepping:
-    """A drive without a clock."""
+class Stepping(Drive):
+    """A drive at time 0 that keeps what the engine asks for."""
 
     def __init__(self) -> None:
-        self.engine = Engine(default_configuration())
-        self.intake: list[Change] = [Leading(False)]
         self.wanted: list[Effect] = []
+        super().__init__(Engine(default_configuration()), clock=lambda: 0, observers=[self])
 
-    def tell(self, changes: Sequence[Change]) -> None:
-        self.intake.extend(changes)
+    def before(self, engine: Engine, now: Millis, changes: Sequence[Change]) -> None:
+        pass
 
-    def step(self) -> None:
-        changes, self.intake = self.intake, []
-        self.wanted += self.engine.step(0, changes)
+    def after(self, engine: Engine, now: Millis, effects: Sequence[Effect], seconds: float) -> None:
+        self.wanted += effects
 
 
 class LookingOn:

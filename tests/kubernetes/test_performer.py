@@ -268,7 +268,7 @@ def see_storage(stage: Stage) -> None:
     for one in cluster.api.items(f"/api/v1/namespaces/{cluster.namespace}/persistentvolumeclaims"):
         claim = decode(PersistentVolumeClaim, json.dumps(one).encode())
         stage.seen.claims[claim.metadata.namespace, claim.metadata.name] = claim
-    stage.seen.storage_version += 1
+    stage.seen.version += 1
     stage.performer.perform([])
 
 

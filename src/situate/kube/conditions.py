@@ -23,7 +23,7 @@ from situate.kube.client import Client
 from situate.kube.errors import ApiError
 from situate.kube.pods import ANOTHER, pod_path, read_pod
 from situate.loop.scheduling.port import PodNote, WriteOutcome
-from situate.loop.scheduling.view import ClusterView
+from situate.loop.scheduling.view import EngineView
 from situate.wire.patches import STRATEGIC, ConditionPatch, status_patch
 
 PATCH_S: Final = 15.0
@@ -78,7 +78,7 @@ class StatusWriter:
     def __init__(
         self,
         client: Client,
-        objects: ClusterView,
+        objects: EngineView,
         may_write: Callable[[], bool],
         now_ns: Callable[[], int],
         *,

@@ -36,7 +36,7 @@ from situate.loop.scheduling.port import (
     VolumeWrite,
     WriteOutcome,
 )
-from situate.loop.scheduling.view import ClusterView
+from situate.loop.scheduling.view import EngineView
 from situate.wire.bodies import event as event_body
 from situate.wire.bodies import series
 from situate.wire.errors import InputError
@@ -66,7 +66,7 @@ class KubeSchedulingPort:
         self,
         client: Client,
         events_client: Client,
-        objects: ClusterView,
+        objects: EngineView,
         *,
         host: str | None = None,
         may_write: Callable[[], bool],

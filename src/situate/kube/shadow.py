@@ -16,17 +16,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import Final, Literal, Protocol, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import msgspec
 
 from situate.core.changes import Change, PodGone, PodSeen
 from situate.core.engine.compare import Compared, Comparer
-from situate.core.engine.engine import Engine
 from situate.core.model.pod import Pod
 from situate.core.queue.queued_pod import QueuedPod
 from situate.core.state.pods import BoundPod
-from situate.loop.drive import EngineError
+from situate.loop.drive import Drive, EngineError
 from situate.loop.logs import Log
 from situate.loop.metrics import Metrics
 
@@ -119,16 +118,6 @@ class ShadowReport:
         )
 
 
-class SteppedEngine(Protocol):
-    """The part of a Drive that a shadow needs."""
-
-    engine: Engine
-
-    def tell(self, changes: Sequence[Change]) -> None: ...
-
-    def step(self) -> None: ...
-
-
 @dataclass(eq=False, slots=True)
 class _Doubt:
     """A choice that differs from ours, unless the order of binds explains it."""
@@ -148,7 +137,7 @@ class Shadow:
 
     def __init__(
         self,
-        drive: SteppedEngine,
+        drive: Drive,
         report: ShadowReport,
         metrics: Metrics | None = None,
         *,

@@ -53,7 +53,7 @@ BINDING: Final = "binding"
 
 
 class Metrics:
-    """All metrics of one scheduler. It is also a client's observer and a performer's PerformerMetrics."""
+    """All metrics of one scheduler. It is also a client's observer."""
 
     def __init__(self, clock: Callable[[], float] = perf_counter) -> None:
         self._clock = clock
@@ -186,7 +186,8 @@ class Metrics:
             self._histogram(table.SHADOW_GAP).add((), gap)
 
     def in_flight(self, operation: str, change: int) -> None:
-        """A performer runs one more of these, or one less. Binds are counted in the engine."""
+        """A performer runs one more of these, or one less: status, preemption, extender. The engine counts binds;
+        volumes and events wait most of their time."""
         self._counter(table.GOROUTINES).add((operation,), change)
 
     def failed(self, operation: str) -> None:

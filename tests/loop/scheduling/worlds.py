@@ -156,7 +156,7 @@ class PortWorld(ABC):
 
     def step(self) -> None:
         """A step without effects, after a change of storage."""
-        self.seen.storage_version += 1
+        self.seen.version += 1
         self.performer.perform([])
 
     @abstractmethod

@@ -11,7 +11,7 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final, Protocol, TypeAlias, assert_never
+from typing import ClassVar, Final, TypeAlias, assert_never
 
 from situate.core.changes import (
     BindDone,
@@ -39,29 +39,18 @@ from situate.core.model.pod import Pod
 from situate.loop.drive import describe_error
 from situate.loop.extenders import Extenders
 from situate.loop.logs import Log
+from situate.loop.metrics import Metrics
 from situate.loop.scheduling.events import EventSeriesRecorder
 from situate.loop.scheduling.lanes import Lanes
 from situate.loop.scheduling.port import NOT_LEADER, RUNNING, STOPPING, PodNote, SchedulingPort, WriteOutcome
-from situate.loop.scheduling.view import ClusterView
+from situate.loop.scheduling.view import EngineView
 from situate.loop.scheduling.volumes import VolumeBinder
 
-__all__ = ["Performer", "PerformerMetrics"]
+__all__ = ["Performer"]
 
 NO_EXTENDERS: Final = "no extenders are configured"
 
 _log = Log(__name__)
-
-
-class PerformerMetrics(Protocol):
-    """Counts what a performer does. Operations: binding, status, preemption, volumes, extender, event."""
-
-    def in_flight(self, operation: str, change: int) -> None:
-        """One more, or one less. The engine counts binds; volumes and events wait most of their time."""
-
-    def failed(self, operation: str) -> None: ...
-
-    def dropped(self, operation: str) -> None:
-        """An event that nobody will see."""
 
 
 class _NoMetrics:
@@ -101,7 +90,7 @@ class Performer:
     def __init__(
         self,
         port: SchedulingPort,
-        objects: ClusterView,
+        objects: EngineView,
         tell: Callable[[list[Change]], None],
         *,
         component: str,
@@ -109,7 +98,7 @@ class Performer:
         now_ns: Callable[[], int] = time.time_ns,
         extenders: Extenders | None = None,
         volume_timeouts_s: Mapping[str, float] | None = None,
-        metrics: PerformerMetrics | None = None,
+        metrics: Metrics | None = None,
     ) -> None:
         """`component` reports events about pods whose scheduler is not known."""
         self._port = port
@@ -118,7 +107,7 @@ class Performer:
         self._component = component
         self._may_write = may_write
         self._extenders = extenders
-        self._metrics = metrics or _NoMetrics()
+        self._metrics: Metrics | _NoMetrics = metrics or _NoMetrics()
         self._volumes = VolumeBinder(port, objects, self._answer_volumes, may_write, volume_timeouts_s)
         self._events = EventSeriesRecorder(port, may_write, now_ns, dropped=lambda: self._metrics.dropped("event"))
         limits = port.limits

@@ -2,34 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from situate.core.changes import PodRef
 from situate.core.engine.engine import Engine
 from situate.core.model.group import PodGroup
 from situate.core.model.node import Node
 from situate.core.model.pod import Pod
 from situate.core.model.storage import CSINode, PersistentVolume, PersistentVolumeClaim
-from situate.loop.extenders import ExtenderObjects
 
-__all__ = ["ClusterView", "EngineView"]
-
-
-class ClusterView(ExtenderObjects, Protocol):
-    @property
-    def storage_version(self) -> int:
-        """Moves with every change of a volume or claim."""
-
-    def volume(self, name: str) -> PersistentVolume | None: ...
-
-    def claim(self, namespace: str, name: str) -> PersistentVolumeClaim | None: ...
-
-    def csi_node(self, name: str) -> CSINode | None: ...
-
-    def group(self, namespace: str, name: str) -> PodGroup | None: ...
-
-    def scheduler_of(self, ref: PodRef) -> tuple[str, str]:
-        """The pod's scheduler, and the version in which a pending pod was last seen; "" where that is not known."""
+__all__ = ["EngineView"]
 
 
 class EngineView:
@@ -54,6 +34,7 @@ class EngineView:
 
     @property
     def storage_version(self) -> int:
+        """Moves with every change of a volume or claim."""
         return self._engine.cluster.objects.storage.version
 
     def volume(self, name: str) -> PersistentVolume | None:
@@ -69,6 +50,7 @@ class EngineView:
         return self._engine.cluster.objects.pod_groups.get((namespace, name))
 
     def scheduler_of(self, ref: PodRef) -> tuple[str, str]:
+        """The pod's scheduler, and the version in which a pending pod was last seen; "" where that is not known."""
         entry = self._engine.queue.get(ref.key)
         if entry is not None:
             pod = entry.pod

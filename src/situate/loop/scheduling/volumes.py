@@ -38,7 +38,7 @@ from situate.loop.scheduling.port import (
     VolumeError,
     VolumeWrite,
 )
-from situate.loop.scheduling.view import ClusterView
+from situate.loop.scheduling.view import EngineView
 from situate.wire.patches import SELECTED_NODE
 
 __all__ = ["VolumeBinder"]
@@ -92,7 +92,7 @@ class VolumeBinder:
     def __init__(
         self,
         port: SchedulingPort,
-        objects: ClusterView,
+        objects: EngineView,
         answer: Callable[[VolumesBound | VolumesFailed], None],
         may_write: Callable[[], bool],
         timeouts_s: Mapping[str, float] | None = None,

@@ -20,7 +20,7 @@ from situate.core.state.pods import DISRUPTION_TARGET
 from situate.loop.logs import Log
 from situate.loop.scheduling import port as values
 from situate.loop.scheduling.port import NOT_LEADER, RUNNING, VolumeError, VolumeOutcome, WriteOutcome
-from situate.loop.scheduling.view import ClusterView
+from situate.loop.scheduling.view import EngineView
 from situate.server.errors import StatusError
 from situate.server.placing import decisions
 from situate.server.placing.bind_transaction import PODS
@@ -71,7 +71,7 @@ class RegistrySchedulingPort:
         self,
         registry: Registry,
         binder: Binder,
-        objects: ClusterView,
+        objects: EngineView,
         wall_ns: Callable[[], int],
         *,
         component: str,
