@@ -167,7 +167,8 @@ def _value(kind: mi.Type, raw: object, path: str, problems: list[str]) -> Any:
     """The value; or the type's zero value and a problem."""
     match kind:
         case mi.UnionType():
-            return _value(_without_none(kind), raw, path, problems)
+            given = next(member for member in kind.types if not isinstance(member, mi.NoneType))
+            return _value(given, raw, path, problems)
         case mi.StructType():
             return _struct(kind, {} if raw is None else raw, path, problems)
         case mi.VarTupleType():
@@ -178,10 +179,6 @@ def _value(kind: mi.Type, raw: object, path: str, problems: list[str]) -> Any:
             return raw
         case _:
             return _scalar(kind, raw, path, problems)
-
-
-def _without_none(kind: mi.UnionType) -> mi.Type:
-    return next(member for member in kind.types if not isinstance(member, mi.NoneType))
 
 
 def _tuple(kind: mi.VarTupleType, raw: object, path: str, problems: list[str]) -> tuple[Any, ...]:

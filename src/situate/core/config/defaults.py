@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
@@ -72,7 +72,10 @@ def _named(profiles: Sequence[KubeSchedulerProfile]) -> Sequence[KubeSchedulerPr
 
 def _profile(profile: KubeSchedulerProfile) -> KubeSchedulerProfile:
     plugins = merge_plugins(DEFAULT_PLUGINS, profile.plugins)
-    given = [replace(entry, args=_with_defaults(entry.args)) for entry in profile.plugin_config]
+    given = [
+        replace(entry, args=entry.args.with_defaults()) if isinstance(entry.args, PluginArgs) else entry
+        for entry in profile.plugin_config
+    ]
     named = {entry.name for entry in given}
     enabled = enabled_names(plugins)
     missing = [
@@ -85,7 +88,3 @@ def enabled_names(plugins: Plugins) -> dict[str, None]:
     """Every plugin that is enabled anywhere, once."""
     sets = (getattr(plugins, field) for field in Plugins.__struct_fields__)
     return {ref.name: None for plugin_set in sets for ref in plugin_set.enabled}
-
-
-def _with_defaults(args: Any) -> Any:
-    return args.with_defaults() if isinstance(args, PluginArgs) else args

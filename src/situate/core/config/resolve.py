@@ -130,10 +130,6 @@ def _sets(plugins: Plugins) -> dict[str, PluginSet]:
     return {point: getattr(plugins, _FIELDS[point]) for point in EXTENSION_POINTS}
 
 
-def _all_disabled(plugin_set: PluginSet) -> bool:
-    return any(ref.name == ALL for ref in plugin_set.disabled)
-
-
 def _interface(point: str) -> str:
     """The name of kube-scheduler's interface for this point."""
     return f"{point[0].upper()}{point[1:]}Plugin"
@@ -173,7 +169,8 @@ def _expanded(
     multi_path = child(path, "multiPoint")
     strangers = [name for name in dict.fromkeys(multi_point) if name not in known]
     if strangers:
-        first = next((point for point, here in _sets(plugins).items() if not _all_disabled(here)), EXTENSION_POINTS[0])
+        kept = (point for point, here in _sets(plugins).items() if ALL not in (ref.name for ref in here.disabled))
+        first = next(kept, EXTENSION_POINTS[0])
         return {}, [f"{multi_path}: {_interface(first)} {quoted(name)} does not exist" for name in strangers]
     points: dict[str, tuple[str, ...]] = {}
     problems: dict[str, str] = {}
@@ -246,13 +243,10 @@ def complete(config: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:
 
     Raises ConfigError if an extender manages resources and a profile has no NodeResourcesFitArgs.
     """
-    config = replace(config, extenders=tuple(_with_timeout(extender) for extender in config.extenders))
+    extenders = (replace(one, http_timeout=one.http_timeout or EXTENDER_TIMEOUT) for one in config.extenders)
+    config = replace(config, extenders=tuple(extenders))
     profiles = _with_ignored_resources(_ignored_resources(config.extenders), config.profiles)
     return replace(config, profiles=tuple(_in_use(profile) for profile in profiles))
-
-
-def _with_timeout(extender: Extender) -> Extender:
-    return replace(extender, http_timeout=extender.http_timeout or EXTENDER_TIMEOUT)
 
 
 def _ignored_resources(extenders: Iterable[Extender]) -> tuple[str, ...]:

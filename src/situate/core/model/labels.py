@@ -108,6 +108,14 @@ def requirement(key: str, operator: str, values: Iterable[str]) -> Requirement:
     return Requirement(key, operator, canonical)
 
 
+def selector_or_nothing(selector: LabelSelector | None) -> Selector:
+    """Like `parse_selector`; an invalid selector matches nothing."""
+    try:
+        return parse_selector(selector)
+    except SelectorError:
+        return NOTHING
+
+
 def parse_selector(selector: LabelSelector | None) -> Selector:
     """Kubernetes' LabelSelectorAsSelector: None matches nothing, an empty selector everything."""
     if selector is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from situate.core.model.labels import NOTHING, Selector, SelectorError, parse_selector
+from situate.core.model.labels import selector_or_nothing
 from situate.core.model.pod import Pod
 from situate.core.model.policy import PodDisruptionBudget
 from situate.core.reconcile.disruption import SEVERAL_BUDGETS, WOULD_VIOLATE
@@ -16,7 +16,7 @@ class Allowances:
     __slots__ = ("_budgets", "_left")
 
     def __init__(self, budgets: Iterable[PodDisruptionBudget]) -> None:
-        self._budgets = [(budget, _selector(budget)) for budget in budgets]
+        self._budgets = [(budget, selector_or_nothing(budget.spec.selector)) for budget in budgets]
         self._left = [budget.status.disruptions_allowed for budget, _ in self._budgets]
 
     def _of(self, pod: Pod) -> list[int]:
@@ -53,10 +53,3 @@ class Allowances:
 
     def _disrupted(self, at: int) -> Iterable[str]:
         return self._budgets[at][0].status.disrupted_pods
-
-
-def _selector(budget: PodDisruptionBudget) -> Selector:
-    try:
-        return parse_selector(budget.spec.selector)
-    except SelectorError:
-        return NOTHING

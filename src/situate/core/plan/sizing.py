@@ -220,7 +220,8 @@ def _guess(problem: _SizingProblem, counts: Sequence[int], bound: LowerBound, al
     order = sorted(range(len(left)), key=lambda kind: -_density(problem, kind))
     while any(left) and sum(opened) <= MOST_NODES:
         fills = [_filled(problem, shape, left, order) for shape in range(len(problem.shapes))]
-        worths = [_worth(fill, bound) / float(cost or 1) for fill, cost in zip(fills, problem.costs, strict=True)]
+        values = [sum(count * bound.values[kind] for kind, count in fill.items()) for fill in fills]
+        worths = [value / float(cost or 1) for value, cost in zip(values, problem.costs, strict=True)]
         best = max(range(len(fills)), key=lambda shape: (worths[shape], sum(fills[shape].values()), -opened[shape]))
         fill = fills[best]
         if not fill:
@@ -264,10 +265,6 @@ def _filled(problem: _SizingProblem, shape: int, left: Sequence[int], order: Seq
             for column, amount in enumerate(one.asks):
                 room[column] -= amount * count
     return fill
-
-
-def _worth(fill: Mapping[int, int], bound: LowerBound) -> float:
-    return sum(count * bound.values[kind] for kind, count in fill.items())
 
 
 # -- trying it ---------------------------------------------------------------------------------------------------------

@@ -168,7 +168,8 @@ def pod_claims(pod: PodClass, storage: StorageObjects) -> PodClaims | Refusal | 
     for use in uses:
         claim = storage.claims.get((pod.namespace, use.name))
         if claim is None:
-            return Refusal(_awaited(use.name) if use.generated else claim_not_found(use.name))
+            awaited = f'waiting for ephemeral volume controller to create the persistentvolumeclaim "{use.name}"'
+            return Refusal(awaited if use.generated else claim_not_found(use.name))
         if problem := _problem(claim) or (ownership_problem(pod.pod.metadata, claim) if use.generated else ""):
             return Refusal(problem)
         found.append(claim)
@@ -178,10 +179,6 @@ def pod_claims(pod: PodClass, storage: StorageObjects) -> PodClaims | Refusal | 
     if any(claim.spec.volume_name or not binds_late(claim, storage) for claim in unbound):
         return Refusal(UNBOUND_IMMEDIATE)
     return PodClaims(tuple(bound), tuple(unbound))
-
-
-def _awaited(name: str) -> str:
-    return f'waiting for ephemeral volume controller to create the persistentvolumeclaim "{name}"'
 
 
 def _problem(claim: PersistentVolumeClaim) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from situate.core.model.labels import NOTHING, Selector, SelectorError, parse_selector
+from situate.core.model.labels import selector_or_nothing
 from situate.core.model.policy import PodDisruptionBudget
 from situate.core.preempt.evictable import Evictable
 from situate.core.state.classes import PodClass
@@ -21,7 +21,8 @@ class Budgets:
     __slots__ = ("_budgets", "_by_class")
 
     def __init__(self, budgets: Sequence[PodDisruptionBudget]) -> None:
-        chosen = [(budget, _selector(budget)) for budget in budgets]
+        chosen = [(budget, selector_or_nothing(budget.spec.selector)) for budget in budgets]
+        # As in kube-scheduler, an empty selector matches nothing here.
         self._budgets = [(budget, selector) for budget, selector in chosen if selector.requirements]
         self._by_class: dict[int, tuple[int, ...]] = {}
 
@@ -54,11 +55,3 @@ class Budgets:
                 if budget.metadata.namespace == kind.namespace and kind.labels and selector.matches(kind.labels)
             )
         return found
-
-
-def _selector(budget: PodDisruptionBudget) -> Selector:
-    """Here an empty selector matches nothing, and so does an invalid one."""
-    try:
-        return parse_selector(budget.spec.selector)
-    except SelectorError:
-        return NOTHING
