@@ -221,16 +221,23 @@ class Ledger:
         return None
 
     def extend(
-        self, cache: Cache, resource: Resource, before: Object | None, after: Object | None, request: object
-    ) -> tuple[list[Guard], list[Write]]:
+        self,
+        cache: Cache,
+        resource: Resource,
+        before: Object | None,
+        after: Object | None,
+        request: object,
+        guards: list[Guard],
+        writes: list[Write],
+    ) -> None:
         self.asked += 1
         node = (after or before or {})["spec"].get("nodeName", "")
         if not node:
-            return [], []
+            return
         count = sum(1 for _ in cache.on_node(node))
         if after is not None and count >= 2:
             raise StatusError(409, "Conflict", "no room")
-        return [], [Put(f"/ledgers/{node}", str(count + (1 if after else -1)).encode())]
+        writes.append(Put(f"/ledgers/{node}", str(count + (1 if after else -1)).encode()))
 
 
 def test_what_extends_a_transaction_is_written_at_the_same_revision_or_refuses() -> None:

@@ -130,13 +130,14 @@ class BindTransactions:
         before: Object | None,
         after: Object | None,
         request: PodWriteRequest | None,
-    ) -> tuple[list[Guard], list[Write]]:
-        """Guards and writes for one write of one object. Raises StatusError."""
+        guards: list[Guard],
+        writes: list[Write],
+    ) -> None:
+        """Raises StatusError."""
         if resource.kind == "Pod" and not resource.group:
-            return _PodWrite(self, cache, before, after, request).all()
-        if resource.kind == "Node" and not resource.group:
-            return self._node_written(cache, before, after)
-        return [], []
+            _PodWrite(self, cache, before, after, request, guards, writes).extend()
+        elif resource.kind == "Node" and not resource.group:
+            self._extend_node_write(cache, before, after, guards, writes)
 
     def lock(
         self, resource: Resource, before: Object | None, after: Object | None, request: PodWriteRequest | None
@@ -159,21 +160,21 @@ class BindTransactions:
 
     # -- nodes -------------------------------------------------------------------------------------------------------
 
-    def _node_written(
-        self, cache: CacheReader, before: Object | None, after: Object | None
-    ) -> tuple[list[Guard], list[Write]]:
+    def _extend_node_write(
+        self, cache: CacheReader, before: Object | None, after: Object | None, guards: list[Guard], writes: list[Write]
+    ) -> None:
         if before is not None and after is not None:
-            return self.report_guards(cache, "nodes", after["metadata"]["name"], before, after), []
+            guards += self.report_guards(cache, "nodes", after["metadata"]["name"], before, after)
+            return
         name = (after or before or {})["metadata"]["name"]
         held = cache.get(NODE_SNAPSHOTS, "", name)
         key = key_of(NODE_SNAPSHOTS, "", name)
-        if after is not None:
-            if held is not None:
-                return [], []  # an earlier node of this name still has pods
-            return [At(key, ABSENT)], [Put(key, snapshots.encoded(self.identity(name), Ledger(), self.configuration))]
-        if held is None or self.ledger(held)[1].pods:
-            return [], []
-        return [At(key, Revision(held.revision))], [Delete(key)]
+        if after is not None and held is None:  # else an earlier node of this name still has pods
+            guards.append(At(key, ABSENT))
+            writes.append(Put(key, snapshots.encoded(self.identity(name), Ledger(), self.configuration)))
+        elif after is None and held is not None and not self.ledger(held)[1].pods:
+            guards.append(At(key, Revision(held.revision)))
+            writes.append(Delete(key))
 
     # -- agents' reports ---------------------------------------------------------------------------------------------
 
@@ -240,6 +241,8 @@ class _PodWrite:
         before: Object | None,
         after: Object | None,
         request: PodWriteRequest | None,
+        guards: list[Guard],
+        writes: list[Write],
     ) -> None:
         self._transactions = transactions
         self._cache = cache
@@ -250,22 +253,22 @@ class _PodWrite:
         self._name: str = meta["name"]
         self._uid: str = meta["uid"]
         self._request = request
-        self._guards: list[Guard] = []
-        self._writes: list[Write] = []
+        self._guards = guards
+        self._writes = writes
         held = cache.get(PLACEMENT_DECISIONS, self._namespace, self._name)
         self._revision = ABSENT if held is None else Revision(held.revision)
         self._decision = None if held is None else decisions.decoded(held.value)
 
-    def all(self) -> tuple[list[Guard], list[Write]]:
+    def extend(self) -> None:
         if self._request is not None:
             guards, writes = self._request.extra_writes(self._cache, self._before, self._after)
-            self._guards.extend(guards)
-            self._writes.extend(writes)
+            self._guards += guards
+            self._writes += writes
         after = self._after
         if after is None:
             self._remove_from_node()
             self._end_decision()
-            return self._guards, self._writes
+            return
         if self._before is not None and returns_from_end(self._before, after):
             raise not_again(self._name, self._before["status"]["phase"])
         version = self._version()
@@ -279,7 +282,6 @@ class _PodWrite:
         elif came and self._before is not None and self._before["spec"] != after["spec"]:
             self._resize_on_node(self._before, after, came)
         self._decide(after, version, snapshot_version)
-        return self._guards, self._writes
 
     # -- versions ----------------------------------------------------------------------------------------------------
 

@@ -39,10 +39,18 @@ class TransactionExtension(Protocol):
     """What must hold, and what is written, in the same transaction as an object."""
 
     def extend(
-        self, cache: Cache, resource: Resource, before: Object | None, after: Object | None, request: Any
-    ) -> tuple[list[Guard], list[Write]]:
-        """Called for each write of a resource in `transaction.EXTENDED`, and again for each retry. A StatusError
-        refuses the write. `request` is what `Registry.modify` was given; None for any other write."""
+        self,
+        cache: Cache,
+        resource: Resource,
+        before: Object | None,
+        after: Object | None,
+        request: Any,
+        guards: list[Guard],
+        writes: list[Write],
+    ) -> None:
+        """Append to the guards and writes of a transaction. Called for each write of a resource in
+        `transaction.EXTENDED`, and again for each retry. A StatusError refuses the write. `request` is what
+        `Registry.modify` was given; None for any other write."""
 
     def lock(
         self, resource: Resource, before: Object | None, after: Object | None, request: Any

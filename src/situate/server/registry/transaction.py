@@ -13,15 +13,12 @@ from msgspec.structs import replace
 
 from situate.server.errors import StatusError, conflict
 from situate.server.registry import codec, conversion
-from situate.server.registry.cache import Cache
 from situate.server.registry.context import RegistryContext
 from situate.server.registry.keys import key_of
-from situate.server.registry.ports import TransactionExtension
 from situate.server.registry.selectable_fields import PODS
 from situate.server.registry.store_errors import status_error
 from situate.server.registry.stored_object import StoredObject, read_stored
 from situate.server.requests import Object, Target
-from situate.server.resources import Resource
 from situate.store.entries import ABSENT, LeaseId, Revision
 from situate.store.errors import StoreError
 from situate.store.transactions import At, Committed, Delete, Guard, Outcome, Put, Refused, Write
@@ -68,11 +65,11 @@ async def commit(
     if extension is None:
         outcome = await _commit(context, guards, writes, dry_run)
     elif (lock := extension.lock(target.resource, old, new, request)) is None:
-        _extend(extension, context.cache, target.resource, old, new, request, guards, writes)
+        extension.extend(context.cache, target.resource, old, new, request, guards, writes)
         outcome = await _commit(context, guards, writes, dry_run)
     else:
         async with lock:
-            _extend(extension, context.cache, target.resource, old, new, request, guards, writes)
+            extension.extend(context.cache, target.resource, old, new, request, guards, writes)
             outcome = await _commit(context, guards, writes, dry_run)
     if isinstance(outcome, Refused):
         return outcome
@@ -86,21 +83,6 @@ async def commit(
     if before is None and target.resource.stored_as == PODS:  # it will be bound
         context.recent_creates.put(key, value, new)
     return _cached_or_decoded(context, target, name, key, value, revision)
-
-
-def _extend(
-    extension: TransactionExtension,
-    cache: Cache,
-    resource: Resource,
-    old: Object | None,
-    new: Object | None,
-    request: object | None,
-    guards: list[Guard],
-    writes: list[Write],
-) -> None:
-    more_guards, more_writes = extension.extend(cache, resource, old, new, request)
-    guards += more_guards
-    writes += more_writes
 
 
 async def _commit(context: RegistryContext, guards: list[Guard], writes: list[Write], dry_run: bool) -> Outcome:
