@@ -14,16 +14,28 @@ PAGE: Final = 5_000
 T = TypeVar("T")
 
 
-class _Meta(msgspec.Struct):
+class _Meta(msgspec.Struct, frozen=True):
     more: str = msgspec.field(default="", name="continue")
 
 
-class _Page(msgspec.Struct):
+class _OnlyMeta(msgspec.Struct, frozen=True):
+    metadata: _Meta = _Meta()
+
+
+class _Page(_OnlyMeta, frozen=True):
     items: list[msgspec.Raw] | None = None
-    metadata: _Meta = msgspec.field(default_factory=_Meta)
 
 
 _page = msgspec.json.Decoder(_Page).decode
+_only_meta = msgspec.json.Decoder(_OnlyMeta).decode
+
+
+def next_page(data: bytes) -> str:
+    """The token of the page after this one; empty if it is the last, or no list at all."""
+    try:
+        return _only_meta(data).metadata.more
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return ""
 
 
 async def get_object(client: Client, path: str, params: Mapping[str, str] | None = None) -> dict[str, Any]:

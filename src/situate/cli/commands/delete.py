@@ -59,17 +59,15 @@ def delete(
             ]
         else:
             kind = resources.find(word)
-            found = [(kind, space, name) for name in named or await _listed(client, kind, space, selector)]
+            if not named:
+                params = {"labelSelector": selector} if selector else None
+                named.extend(item["metadata"]["name"] for item in await list_objects(client, kind.path(space), params))
+            found = [(kind, space, name) for name in named]
         deleted = [one for one in found if await _delete(client, *one, grace_period, ignore_not_found=ignore_not_found)]
         if wait:
             await _until_gone(client, deleted)
 
     with_client(kubeconfig, context, work)
-
-
-async def _listed(client: Client, resource: ApiResource, space: str, selector: str | None) -> list[str]:
-    params = {"labelSelector": selector} if selector else None
-    return [item["metadata"]["name"] for item in await list_objects(client, resource.path(space), params)]
 
 
 async def _delete(

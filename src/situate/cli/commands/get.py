@@ -70,11 +70,7 @@ def _show_resources(resources: ApiResources) -> None:
         for one in resources.all
         if "list" in one.verbs
     ]
-    _echo_table(["NAME", "SHORTNAMES", "APIVERSION", "NAMESPACED", "KIND"], rows)
-
-
-def _echo_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    click.echo("\n".join(columns(headings, rows, gap=GAP)))
+    click.echo("\n".join(columns(["NAME", "SHORTNAMES", "APIVERSION", "NAMESPACED", "KIND"], rows, gap=GAP)))
 
 
 async def _show_tables(

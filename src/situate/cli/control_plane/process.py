@@ -137,13 +137,7 @@ async def _open(
         # 2. The API without HTTP, and its users.
         cache = Cache(store)
         transactions = BindTransactions(time.time_ns, new_uid, settings.profile)
-        identity = open_identity(
-            settings.directory,
-            cache,
-            clock=now,
-            wall_ns=time.time_ns,
-            new_uid=new_uid,
-        )
+        identity = open_identity(settings.directory, cache, clock=now, wall_ns=time.time_ns, new_uid=new_uid)
         identity.identity.audit.start()
         stack.callback(identity.identity.audit.close)
         registry = Registry(

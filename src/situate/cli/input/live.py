@@ -9,7 +9,7 @@ from urllib.parse import quote
 import msgspec
 
 from situate.cli.cluster.connection import Client
-from situate.cli.cluster.objects import PAGE, get_object, list_objects
+from situate.cli.cluster.objects import PAGE, get_object, list_objects, next_page
 from situate.cli.input.cluster import ClusterObjects
 from situate.core.model.policy import PriorityClass
 from situate.kube.discovery import served_version
@@ -79,7 +79,7 @@ async def _pages(client: Client, kind: WatchedKind, version: str) -> list[Any]:
     try:
         while True:
             data = await asked
-            more = _more(data)
+            more = next_page(data)
             if more:
                 following = {**params, "continue": more}
                 asked = asyncio.create_task(client.request("GET", kind.path(version), params=following))
@@ -90,25 +90,6 @@ async def _pages(client: Client, kind: WatchedKind, version: str) -> list[Any]:
                 return found
     finally:
         asked.cancel()
-
-
-class _ListMeta(msgspec.Struct, frozen=True):
-    more: str = msgspec.field(default="", name="continue")
-
-
-class _OnlyMeta(msgspec.Struct, frozen=True):
-    metadata: _ListMeta = _ListMeta()
-
-
-_only_meta = msgspec.json.Decoder(_OnlyMeta).decode
-
-
-def _more(data: bytes) -> str:
-    """The token of the next page. The reader reports what is not a list."""
-    try:
-        return _only_meta(data).metadata.more
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return ""
 
 
 async def read_pod_records(client: Client, namespace: str, name: str) -> list[Mapping[str, Any]]:

@@ -25,7 +25,6 @@ from situate.cli.options import (
     require_one_source,
 )
 from situate.cli.output.text import plural, printable, show, uses_colour
-from situate.core.place.profile import Profile
 
 FOUND: Final = 1
 NEVER: Final = "never"
@@ -68,7 +67,9 @@ def check(
     ignored = _codes(ignore, [rule.code for rule in RULES])
     profile = next(iter(read_profiles(config).values())).profile
     read, space = _read(names, namespace, kubeconfig, context, everything=all_namespaces)
-    found = [one for one in _findings(read, profile) if one.rule.code not in ignored and _in(one, space)]
+    all_found = [*check_pods(read), *check_nodes(read, profile), *check_budgets(read)]
+    inside = "" if space is None else f" {space}/"
+    found = [one for one in all_found if one.rule.code not in ignored and inside in one.subject]
     found.sort(key=lambda one: (-one.rule.severity, one.file, one.subject, one.rule.code, one.field))
     show(_lines(found, read), _values(found, read), _notes(read), output)
     if fail_on != NEVER and any(one.rule.severity >= Severity[fail_on.upper()] for one in found):
@@ -81,10 +82,6 @@ def _codes(words: Sequence[str], known: Sequence[str]) -> list[str]:
         if code not in known:
             raise BadInput(f"--ignore {code}: unknown code; use {known[0]} to {known[-1]}")
     return codes
-
-
-def _in(finding: Finding, space: str | None) -> bool:
-    return space is None or finding.subject.partition(" ")[2].startswith(f"{space}/")
 
 
 def _read(
@@ -102,10 +99,6 @@ def _read(
         return await read_live(client), space
 
     return with_client(kubeconfig, context, work)
-
-
-def _findings(read: CheckInput, profile: Profile) -> list[Finding]:
-    return [*check_pods(read), *check_nodes(read, profile), *check_budgets(read)]
 
 
 def _notes(read: CheckInput) -> list[str]:

@@ -44,7 +44,10 @@ def conformance(paths: tuple[Path, ...]) -> None:
     for scenarios, verdicts in _pairs(paths):
         for count, name, comparison in _compare_files(scenarios, verdicts):
             decisions += count
-            mismatches += _lines_of(name, comparison)
+            mismatches += [
+                f"{name} {one.pod} {one.field}: expected {_shown(one.expected)}, got {_shown(one.got)}"
+                for one in comparison.differences
+            ]
             explained.update(comparison.explained)
     for line in mismatches:
         click.echo(line)
@@ -119,13 +122,6 @@ def _expected(scenario: Any, verdict: Any, file: str) -> list[dict[str, Any]]:
     if isinstance(pods, list) and len(pods) == len(scenario.pending) and all(isinstance(one, dict) for one in pods):
         return pods
     raise InputError(file=file, problem=f"is not a verdict on the {len(scenario.pending)} pods of {scenario.id}")
-
-
-def _lines_of(name: str, comparison: Comparison) -> list[str]:
-    return [
-        f"{name} {one.pod} {one.field}: expected {_shown(one.expected)}, got {_shown(one.got)}"
-        for one in comparison.differences
-    ]
 
 
 def _shown(value: Any) -> str:

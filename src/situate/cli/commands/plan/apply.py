@@ -9,7 +9,6 @@ what may, it uncordons what it cordoned; only a node that was to be freed as a w
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
 from urllib.parse import quote
@@ -97,12 +96,16 @@ class PlanExecution:
         held = [name for name in move.holds if name not in self._cordoned]
         for name in held:
             await self._cordon(name)
-        with self._within(move) as deadline:
-            await self._evict(pod, deadline)
-            landed = await self._wait(pod, before, deadline)
+        click.echo(f"step {self._done + 1} of {self._done + self._left}: {move.key} leaves {move.source}", err=True)
+        deadline = asyncio.get_running_loop().time() + self._timeout_s
+        await self._evict(pod, deadline)
+        landed = await self._wait(pod, before, deadline)
         for name in held:
             await self._uncordon(name)
-        self._tell(move, landed)
+        key, node = key_of(landed.metadata), landed.spec.node_name
+        renamed = "" if key == move.key else f" as {key}"
+        instead = "" if node == move.to else f" instead of {move.to}"
+        self._say(f"{move.key} moved from {move.source} to {node}{instead}{renamed}")
 
     def _pod(self, move: Move) -> Pod:
         """The pod as it was last read. Raises StoppedError if it is not where the plan expects it."""
@@ -157,17 +160,6 @@ class PlanExecution:
             await asyncio.sleep(POLL_S)
         where = f"{key_of(new[0].metadata)} is not ready" if new else "there is no replacement"
         raise self._stopped(f"{key_of(pod.metadata)} was evicted, but after {self._timeout_s} s {where}")
-
-    @contextmanager
-    def _within(self, move: Move) -> Iterator[float]:
-        click.echo(f"step {self._done + 1} of {self._done + self._left}: {move.key} leaves {move.source}", err=True)
-        yield asyncio.get_running_loop().time() + self._timeout_s
-
-    def _tell(self, move: Move, landed: Pod) -> None:
-        key, to = key_of(landed.metadata), landed.spec.node_name
-        as_ = "" if key == move.key else f" as {key}"
-        other = "" if to == move.to else f" instead of {move.to}"
-        self._say(f"{move.key} moved from {move.source} to {to}{other}{as_}")
 
     def _say(self, line: str) -> None:
         """To standard error, if standard output is for programs."""

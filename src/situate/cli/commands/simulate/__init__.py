@@ -115,7 +115,11 @@ def simulate(
 
         Path(report).write_text(page(simulated, seed=seed, notes=notes), encoding="utf-8")
     show(table(simulated) if output == "table" else [], as_values(simulated, seed=seed), notes, output)
-    _how_fast(simulated, monotonic() - began)
+    took_s, figures = monotonic() - began, simulated[0].figures
+    if took_s > SLOW_S and sys.stderr.isatty():
+        times = f" under {len(simulated)} configurations" if len(simulated) > 1 else ""
+        size = f"{figures.counts.arrived:,} pods on {figures.nodes.total:,} nodes"
+        click.echo(f"{size}{times} in {took_s:.1f} s", err=True)
 
 
 def _script(
@@ -147,14 +151,6 @@ def _script(
     if not script.arrivals:
         raise BadInput("no pod arrives: give a workload (-w) or a trace (--trace); none is pending")
     return snapshot, script, simulation_notes(objects, found, _each_kind(script), configurations)
-
-
-def _how_fast(simulated: Sequence[Simulated], took_s: float) -> None:
-    if took_s <= SLOW_S or not sys.stderr.isatty():
-        return
-    figures = simulated[0].figures
-    times = f" under {len(simulated)} configurations" if len(simulated) > 1 else ""
-    click.echo(f"{figures.counts.arrived:,} pods on {figures.nodes.total:,} nodes{times} in {took_s:.1f} s", err=True)
 
 
 def _parsed(option: str, text: str | None, parse: Callable[[str], T]) -> T | None:

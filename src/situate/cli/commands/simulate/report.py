@@ -1,19 +1,15 @@
 """A simulation as one page of HTML: plots side by side, in light and dark, with nothing to be fetched from anywhere."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from situate.cli.commands.simulate.plots import Curve, bars, curves, heat_map, nice, ramp, stacked
 from situate.cli.commands.simulate.style import STYLE
 from situate.cli.commands.simulate.table import rows_of
 from situate.cli.commands.simulate.values import Simulated
 from situate.cli.output.numbers import count, money_text, share, span
-
-if TYPE_CHECKING:
-    from situate.sim.whatif.figures import Figures, PendingPods
+from situate.sim.whatif.figures import Figures, PendingPods
 
 COLOURS: Final = 6
 """How many configurations have a colour of their own."""

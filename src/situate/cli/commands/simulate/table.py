@@ -1,17 +1,12 @@
 """A simulation as a table for people: a line for each figure, a column for each configuration. Prints nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from situate.cli.commands.simulate.values import Simulated
 from situate.cli.output.console import canvas, drawn
 from situate.cli.output.numbers import NONE, count, money_text, quantity, share, span
 from situate.cli.output.text import printable
-
-if TYPE_CHECKING:
-    from situate.sim.whatif.figures import Figures, ResourceUsage, SpreadFigures
+from situate.sim.whatif.figures import Figures, ResourceUsage, SpreadFigures
 
 Row = tuple[str, list[str]]
 """A label and its value for each configuration; without values, a heading."""

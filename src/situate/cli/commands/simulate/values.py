@@ -1,16 +1,12 @@
 """A simulation as plain values for programs. docs/SIMULATE.md lists the keys."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from situate.core.changes import Millis
 from situate.core.plugins.support.prices import format_price
-
-if TYPE_CHECKING:
-    from situate.core.changes import Millis
-    from situate.sim.whatif.figures import Figures, Money, ResourceUsage, SpreadFigures
+from situate.sim.whatif.figures import Figures, Money, ResourceUsage, SpreadFigures
 
 DIGITS: Final = 6
 

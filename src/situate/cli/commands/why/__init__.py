@@ -1,6 +1,5 @@
 """`situate why`: why a pod runs where it does, or nowhere, and what would change that. Changes nothing."""
 
-from collections.abc import Mapping
 from typing import Final
 
 import click
@@ -26,10 +25,8 @@ from situate.cli.options import (
 )
 from situate.cli.output.text import show
 from situate.core.config.defaults import default_configuration
-from situate.core.engine.framework import Framework
 from situate.core.explain.explanation import explain
 from situate.core.model.pod import Pod
-from situate.core.state.cluster import Cluster
 from situate.kube.errors import ApiError
 from situate.kube.kinds import ALL_KINDS, needed_kinds
 from situate.wire.objects import decode_pod
@@ -77,24 +74,11 @@ def why(
         cluster = objects.cluster()
     if node and node not in cluster.nodes.rows:
         raise BadInput(f'nodes "{node}" not found')
-    _explain(objects, cluster, found, profiles, node or "", output, suggestions=not no_ways)
-
-
-def _explain(
-    objects: ClusterObjects,
-    cluster: Cluster,
-    pod: Pod,
-    profiles: Mapping[str, Framework],
-    node: str,
-    output: str,
-    *,
-    suggestions: bool,
-) -> None:
-    deciding = profiles.get(pod.spec.scheduler_name) or next(iter(profiles.values()))
-    explanation = explain(cluster, deciding, pod, node=node, suggestions=suggestions)
-    waiting = waiting_of(objects.records, pod.metadata.namespace, pod.metadata.name)
+    framework = profiles.get(found.spec.scheduler_name) or next(iter(profiles.values()))
+    explanation = explain(cluster, framework, found, node=node or "", suggestions=not no_ways)
+    waiting = waiting_of(objects.records, found.metadata.namespace, found.metadata.name)
     lines = text(explanation, waiting) if output == "text" else []
-    show(lines, as_values(explanation, waiting), notes_on(objects, _needed(pod)), output)
+    show(lines, as_values(explanation, waiting), notes_on(objects, _needed(found)), output)
 
 
 def _needed(pod: Pod) -> list[tuple[str, str]]:
