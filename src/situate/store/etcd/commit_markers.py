@@ -76,13 +76,15 @@ class CommitMarkers:
         async with self._renewing:
             if self.lease == lost:
                 self._free.clear()
-                granted = await self.client.ask(LEASE_GRANT, LEASE_GRANT.request(TTL=self.client.settings.marks_ttl_s))
+                granted = await self.client.ask(
+                    LEASE_GRANT, LEASE_GRANT.request(TTL=self.client.settings.markers_ttl_s)
+                )
                 self.lease = granted.ID
 
     async def keep_alive(self) -> None:
         """Renew the lease until cancelled."""
         while True:
-            await asyncio.sleep(self.client.settings.marks_ttl_s / 4)
+            await asyncio.sleep(self.client.settings.markers_ttl_s / 4)
             lease = self.lease
             try:
                 if lease and not await self.client.keep_alive(lease):

@@ -27,7 +27,7 @@ class EtcdSettings(Struct, frozen=True, kw_only=True):
     """The timeout of one endpoint, before the next is tried."""
     give_up_s: float = 20.0
     """The timeout of all attempts together."""
-    marks_ttl_s: int = 600
+    markers_ttl_s: int = 600
     """How long the markers of our transactions outlive the process."""
 
     @property
