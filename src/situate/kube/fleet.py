@@ -190,7 +190,7 @@ class Fleet:
             tasks.create_task(self._follow(), name="fleet share")
 
     async def leave(self) -> None:
-        """Give our lease back, so that nobody need wait for its end."""
+        """Delete our lease, so that the others take over at once."""
         if not self._record.lease:
             return
         meta = self._record.lease.get("metadata") or {}

@@ -103,7 +103,7 @@ class ObjectCache:
     def collect(self, item: Item[Any]) -> None:
         """Take one object of the list. What has not changed is let go at once, so a second list takes little memory."""
         if self._listed is None:
-            raise RuntimeError("an object of a list that was not begun")
+            raise RuntimeError("an object of a list that has not begun")
         key = (item.namespace, item.name)
         known = self._known.get(key)
         self._seen.pop(key, None)
@@ -142,7 +142,7 @@ class ObjectCache:
     def end_list(self, version: str) -> list[Change]:
         """What the complete list changes, gone before seen."""
         if self._listed is None:
-            raise RuntimeError("the end of a list that was not begun")
+            raise RuntimeError("the end of a list that has not begun")
         listed, seen = self._listed, self._seen
         gone = [
             self._gone(key, known)

@@ -18,7 +18,7 @@ from situate.loop.drive import PAUSE_ABOVE
 from situate.loop.logs import Logging
 
 OWN_LEASE: Final = ("kube-system", "situate-scheduler")
-"""The lease of the scheduler inside `situate up`: whoever elects by it stands by for that one."""
+"""The lease of the scheduler inside `situate up`: a scheduler that uses it stands by for that one."""
 BATCH_S: Final = 10.0
 PAUSE_S: Final = 5.0
 """At the rate limit, decide at most BATCH_S seconds' worth of binds in one step, with at most PAUSE_S seconds' worth in

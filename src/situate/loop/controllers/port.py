@@ -54,7 +54,7 @@ class ObjectApi(Protocol):
     async def merge_status(self, ref: ObjectRef, version: str, patch: Mapping[str, Any]) -> int: ...
 
     async def finalize(self, ref: ObjectRef, version: str, finalizers: tuple[str, ...]) -> int:
-        """Set the finalizers of a namespace, and delete what no controller is told of in it."""
+        """Set the finalizers of a namespace, and delete the objects in it that controllers do not watch."""
 
     async def delete(self, effect: DeleteObject) -> None: ...
 
@@ -86,7 +86,7 @@ async def call(api: ObjectApi, effect: Effect) -> WriteResult | None:
 
 
 def refused(effect: Effect, message: str, *, not_found: bool, conflict: bool) -> WriteResult:
-    """What an API's error comes to: to delete what is gone is no error. Raises RefusedError."""
+    """Raises RefusedError, except for the deletion of an object that is gone."""
     if isinstance(effect, DeleteObject) and not_found:
         return WriteResult(effect.ref, None)
     raise RefusedError(message, settled=conflict or not_found) from None
