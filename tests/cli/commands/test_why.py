@@ -98,7 +98,7 @@ def test_of_a_pod_that_fits_it_shows_the_scores() -> None:
 def test_of_a_bound_pod_it_says_why_it_is_there_and_not_elsewhere() -> None:
     objects = [node("n1"), node("n2"), node("n3", taints=[TAINT]), pod("other", nodeName="n2")]
     said = told("web", *objects, pod("web", nodeName="n1"))
-    assert said["message"] == "bound to n1, number 1 of the 2 nodes of 3 that fit today"
+    assert said["message"] == "bound to n1, rank 1 of the 2 nodes of 3 that fit now"
     assert (said["standing"], said["rank"], said["ways"]) == ("bound", 1, [])
     assert verdict(said, "TaintToleration")["examples"] == ["n3"]
 

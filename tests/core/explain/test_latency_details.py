@@ -53,7 +53,7 @@ def test_the_closest_nodes_are_named_with_how_far_they_are() -> None:
     texts = [one.text for verdict in said.verdicts for one in verdict.details]
     assert sorted(texts) == [
         "may be 10 ms from eu; closest: n-b is 12.5 ms away; n-a is 30 ms away",
-        "no latency from there to eu is known",
+        "the latency to eu is unknown",
     ]
 
 

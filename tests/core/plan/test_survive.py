@@ -49,7 +49,7 @@ def test_pods_that_belong_to_the_node_are_not_missed() -> None:
 def test_a_pod_that_nobody_makes_again_is_lost() -> None:
     yard = three_zones(App("alone", 500, GI, owner=""))
     yard.put("alone", "alone", "na")
-    assert [one.message for one in without(yard, "a").lost] == ["declares no controller: nobody makes it again"]
+    assert [one.message for one in without(yard, "a").lost] == ["declares no controller: nothing recreates it"]
 
 
 def test_one_that_is_more_important_drives_another_out_and_that_one_is_lost() -> None:

@@ -181,7 +181,7 @@ def _message(
         case SchedulingState.LEAVING:
             return f"skip schedule deleting pod: {key_of(pod.metadata)}"
         case SchedulingState.FINISHED:
-            return f"has finished ({pod.status.phase}) and holds nothing"
+            return f"finished ({pod.status.phase}), and uses no resources"
         case SchedulingState.BOUND:
             return _why_there(pod, bound, decision, view, best)
         case SchedulingState.SCHEDULABLE:
@@ -193,15 +193,15 @@ def _message(
 
 def _why_there(pod: Pod, bound: str, decision: Decision, view: View, best: tuple[NodeScores, ...]) -> str:
     if not bound:
-        return f"bound to {pod.spec.node_name}, which is not among the nodes"
+        return f"bound to {pod.spec.node_name}, which does not exist"
     feasible = int(np.count_nonzero(decision.filtered.feasible))
     rank = _rank(decision, view, bound)
     text = f"bound to {bound}, "
     if not rank:
-        return text + f"which would refuse it today; {feasible} of {view.node_count} nodes would not"
+        return text + f"which would refuse it now; {feasible} of {view.node_count} nodes would accept it"
     if feasible == 1:
         return text + f"the only one of {view.node_count} nodes that fits"
-    text += f"number {rank} of the {feasible} nodes of {view.node_count} that fit today"
+    text += f"rank {rank} of the {feasible} nodes of {view.node_count} that fit now"
     if best and best[0].node != bound and rank > 1:
         return text + f"; the best is {best[0].node}"
     return text

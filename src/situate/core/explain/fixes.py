@@ -111,7 +111,7 @@ def drop_demands(_: TargetNode, draft: SuggestionDraft) -> SuggestionDraft:
     read = [parsed(term) for term in terms or ()]
     if terms is not None and not any(term is not None and term.matches(labels, name) for term in read):
         asks = " or ".join(
-            ",".join(requirement_text(one) for one in (*term.labels, *term.fields)) if term else "nothing that can be"
+            ",".join(requirement_text(one) for one in (*term.labels, *term.fields)) if term else "an invalid term"
             for term in read
         )
         pod = edits.without_required_node_affinity(pod)

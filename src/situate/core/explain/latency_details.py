@@ -28,7 +28,7 @@ def latency_details(profile: Profile, pod: PodClass, view: View, rows: IdColumn)
     request, micros = found
     near = sorted(rows[micros[rows] != UNKNOWN].tolist(), key=lambda row: (int(micros[row]), row))
     if not near:
-        return [detail(view, rows, f"no latency from there to {request.place} is known")]
+        return [detail(view, rows, f"the latency to {request.place} is unknown")]
     names = view.names
     closest = "; ".join(f"{names[row]} is {ms(int(micros[row]))} ms away" for row in near[:NAMED])
     text = f"may be {ms(request.limit or 0)} ms from {request.place}; closest: {closest}"

@@ -70,7 +70,7 @@ def affinity_details(pod: PodClass, view: View, rows: IdColumn) -> list[VerdictD
         read = parsed(term)
         where = "required node affinity" if len(terms) == 1 else f"term {number + 1} of the required node affinity"
         if read is None:
-            found.append(detail(view, rows, f"{where} matches no node: it asks for nothing, or cannot be read"))
+            found.append(detail(view, rows, f"{where} matches no node: it is empty or invalid"))
             continue
         for one in read.labels:
             found.extend(_unmet(where, one, Term((one,)), view, rows))
@@ -90,6 +90,6 @@ def _unmet(where: str, one: Requirement, term: Term, view: View, rows: IdColumn)
     without = int((here < 0).sum())
     has = [f"they have {one.key}={named}"] if named else []
     has += [f"{without} without that label"] if without and not term.fields else []
-    text = f"{where} wants {requirement_text(one)}" + (f" ({'; '.join(has)})" if has else "")
-    values_told = {"field": where, "key": one.key, "operator": one.operator, "values": list(one.values)}
-    return [detail(view, unmet, text, **values_told, withoutLabel=without)]
+    text = f"{where} requires {requirement_text(one)}" + (f" ({'; '.join(has)})" if has else "")
+    values_shown = {"field": where, "key": one.key, "operator": one.operator, "values": list(one.values)}
+    return [detail(view, unmet, text, **values_shown, withoutLabel=without)]

@@ -124,7 +124,7 @@ def _lonely(view: View, rows: IdColumn, key: str, near: Matcher | None) -> list[
         return []
     where = {values.names[at]: int(counts[at]) for at in np.flatnonzero(counts[:-1]).tolist()}
     elsewhere = ", ".join(f"{key}={name} has {count}" for name, count in list(where.items())[:NAMED])
-    text = f"affinity to {matcher_text(near)} by {key}: none there; {elsewhere or 'nor anywhere'}"
+    text = f"affinity to {matcher_text(near)} by {key}: none there; {elsewhere or 'none anywhere'}"
     return [detail(view, alone, text, topologyKey=key, domains=where)]
 
 

@@ -35,7 +35,7 @@ class PodEviction:
 
 
 MOVES: Final = PodEviction(EvictionOutcome.MOVES)
-STATIC: Final = PodEviction(EvictionOutcome.STAYS, "a static pod: the kubelet's own")
+STATIC: Final = PodEviction(EvictionOutcome.STAYS, "a static pod, which the kubelet manages")
 DAEMON: Final = PodEviction(EvictionOutcome.STAYS, "managed by a DaemonSet (kubectl drain needs --ignore-daemonsets)")
 UNMANAGED: Final = PodEviction(
     EvictionOutcome.REFUSED, "cannot delete Pods that declare no controller (use --force to override)"
@@ -44,7 +44,7 @@ LOCAL: Final = PodEviction(
     EvictionOutcome.REFUSED, "cannot delete Pods with local storage (use --delete-emptydir-data to override)"
 )
 PINNED: Final = PodEviction(EvictionOutcome.REFUSED, f"is annotated {SAFE_TO_EVICT}: false")
-FORCED: Final = PodEviction(EvictionOutcome.ENDS, "declares no controller: nobody makes it again")
+FORCED: Final = PodEviction(EvictionOutcome.ENDS, "declares no controller: nothing recreates it")
 LEAVING: Final = PodEviction(EvictionOutcome.STAYS, "is being deleted already")
 
 

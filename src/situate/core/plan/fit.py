@@ -49,14 +49,14 @@ def fit(sandbox: Sandbox, pod: Pod, most: int = MAX_PODS) -> FitResult:
             continue
         row = sandbox.choose(one)
         if row == NOWHERE:
-            return _told(sandbox, one, count, by_node)
+            return _result(sandbox, one, count, by_node)
         sandbox.bind(one, row)
         count += 1
         by_node[sandbox.name(row)] = by_node.get(sandbox.name(row), 0) + 1
     return FitResult(count, False, by_node, _by_zone(sandbox, by_node), "")
 
 
-def _told(sandbox: Sandbox, pod: Pod, count: int, by_node: Mapping[str, int]) -> FitResult:
+def _result(sandbox: Sandbox, pod: Pod, count: int, by_node: Mapping[str, int]) -> FitResult:
     decision = sandbox.decide(pod)
     remedy = decision.post_filter
     evicts = () if remedy is None else tuple(victim.key for victim in remedy.victims)

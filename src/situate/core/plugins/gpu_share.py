@@ -90,7 +90,7 @@ class GpuShare:
         else:
             codes[devices.largest < need.milli] = TOO_FULL
         if need.memory:
-            codes[devices.each < need.memory] = TOO_SMALL  # whoever is evicted
+            codes[devices.each < need.memory] = TOO_SMALL  # evicting pods does not help
         codes[devices.count < need.devices] = TOO_FEW
         return codes
 
