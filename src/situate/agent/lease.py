@@ -50,7 +50,7 @@ class NodeLease:
 
     def __init__(
         self,
-        plane: ControlPlane,
+        control_plane: ControlPlane,
         place: LeaseSettings,
         clock: Clock,
         configuration: NodeConfiguration,
@@ -60,7 +60,7 @@ class NodeLease:
         self.held = asyncio.Event()
         """The agent has the lease, and a term."""
         self.term = 0
-        self._plane = plane
+        self._control_plane = control_plane
         self._place = place
         self._clock = clock
         self._configuration = configuration
@@ -124,7 +124,7 @@ class NodeLease:
             sent_at, lease_s = self._clock.monotonic(), self._configuration.lease_duration_seconds
             self._fence.sent(lease_s)
             try:
-                taken = await self._plane.acquire_lease(self._place.node, lease_s, self._last_term + 1)
+                taken = await self._control_plane.acquire_lease(self._place.node, lease_s, self._last_term + 1)
             except ControlPlaneError as error:
                 _log.warning("Cannot acquire the lease; retrying", err=str(error))
                 await self._clock.sleep(RETRY_S)
@@ -146,7 +146,7 @@ class NodeLease:
         renewal = LeaseRenewal(self.term, lease_s, self._acknowledged)
         self._fence.sent(lease_s)
         try:
-            await self._plane.renew_lease(self._place.node, renewal)
+            await self._control_plane.renew_lease(self._place.node, renewal)
         except LeaseLostError:
             raise
         except ControlPlaneError as error:

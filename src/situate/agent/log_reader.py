@@ -74,11 +74,11 @@ def _time(at: datetime) -> bytes:
     return at.strftime("%Y-%m-%dT%H:%M:%S.%f").encode()
 
 
-async def read_log(path: Path, wanted: LogQuery, over: Callable[[], bool]) -> AsyncIterator[bytes]:
+async def read_log(path: Path, query: LogQuery, over: Callable[[], bool]) -> AsyncIterator[bytes]:
     """The log; with `follow`, also what comes until `over` returns True."""
-    left = wanted.limit
-    async for data in _raw(path, wanted, over):
-        shown = b"".join(_shown(data, wanted))
+    left = query.limit
+    async for data in _raw(path, query, over):
+        shown = b"".join(_shown(data, query))
         if left is not None:
             shown = shown[:left]
             left -= len(shown)
@@ -88,24 +88,24 @@ async def read_log(path: Path, wanted: LogQuery, over: Callable[[], bool]) -> As
             return
 
 
-def _shown(data: bytes, wanted: LogQuery) -> Iterator[bytes]:
+def _shown(data: bytes, query: LogQuery) -> Iterator[bytes]:
     for line in data.split(b"\n"):
         parts = line.split(b" ", 3)
-        if len(parts) < 4 or parts[1] not in wanted.streams or (wanted.since and parts[0] < wanted.since):
+        if len(parts) < 4 or parts[1] not in query.streams or (query.since and parts[0] < query.since):
             continue
-        if wanted.timestamps:
+        if query.timestamps:
             yield parts[0] + b" "
         yield parts[3]
         if parts[2] == b"F":
             yield b"\n"
 
 
-async def _raw(path: Path, wanted: LogQuery, over: Callable[[], bool]) -> AsyncIterator[bytes]:
+async def _raw(path: Path, query: LogQuery, over: Callable[[], bool]) -> AsyncIterator[bytes]:
     """Whole lines of the files, oldest first. A follow continues with the next file after a rotation.
 
     Files stay open: a rotation renames a file, but an open file stays the same.
     """
-    files = await asyncio.to_thread(_opened, path, wanted.tail)
+    files = await asyncio.to_thread(_opened, path, query.tail)
     try:
         for file in files[:-1]:
             async for data in _rest_of(file):
@@ -114,7 +114,7 @@ async def _raw(path: Path, wanted: LogQuery, over: Callable[[], bool]) -> AsyncI
             was_over = over()
             async for data in _rest_of(files[-1]):
                 yield data
-            if not wanted.follow:
+            if not query.follow:
                 return
             newer = await asyncio.to_thread(_newer, path, files[-1])
             if newer is not None:

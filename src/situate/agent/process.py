@@ -141,7 +141,7 @@ class ProcessRuntime:
     def _spawn(self, order: ContainerConfig, held: _Held, group: Path | None) -> None:
         lock = lock_directory(held.directory)
         ready, ready_end = os.pipe()
-        told = {
+        config = {
             "directory": str(held.directory),
             "log": str(self.log(order.pod, order.container, order.attempt)),
             "log_bytes": self._settings.log_bytes,
@@ -160,7 +160,7 @@ class ProcessRuntime:
             "lock": lock,
         }
         try:
-            held.shim, held.pidfd = spawn_shim(held.directory, json.dumps(told).encode(), (lock, ready_end))
+            held.shim, held.pidfd = spawn_shim(held.directory, json.dumps(config).encode(), (lock, ready_end))
         except OSError as error:
             os.close(ready)
             raise RunError(f"cannot start a process: {error.strerror}") from None

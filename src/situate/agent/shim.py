@@ -72,13 +72,13 @@ class _Shim:
         self._started_ns = time.time_ns()
 
     def run(self) -> int:
-        told, tell = os.pipe()
-        os.set_blocking(told, False)
-        os.set_blocking(tell, False)
+        wakeup, wakeup_end = os.pipe()
+        os.set_blocking(wakeup, False)
+        os.set_blocking(wakeup_end, False)
         for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGUSR1):
             signal.signal(number, _ignore)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        signal.set_wakeup_fd(tell, warn_on_full_buffer=False)
+        signal.set_wakeup_fd(wakeup_end, warn_on_full_buffer=False)
         problem, outputs = self._start()
         if problem:
             self._write("ended", _ending(STARTED_ERROR, "StartError", problem, self._started_ns))
@@ -91,7 +91,7 @@ class _Shim:
         }
         self._write("started", started)
         os.close(self._order["ready"])
-        code = self._follow(told, outputs)
+        code = self._follow(wakeup, outputs)
         self._write("ended", _ending(code, self._reason, self._message, self._started_ns))
         return 0
 
@@ -119,18 +119,18 @@ class _Shim:
 
     # -- running -----------------------------------------------------------------------------------------------------
 
-    def _follow(self, told: int, outputs: dict[int, bytes]) -> int:
+    def _follow(self, wakeup: int, outputs: dict[int, bytes]) -> int:
         """Wait until the process has exited and its output ended; return its exit code."""
         with selectors.DefaultSelector() as selector:
-            selector.register(told, selectors.EVENT_READ)
+            selector.register(wakeup, selectors.EVENT_READ)
             for output in outputs:
                 selector.register(output, selectors.EVENT_READ)
             look_at = time.monotonic() + LOOK_S
             while True:
                 heard = False
                 for key, _ in selector.select(max(0.0, look_at - time.monotonic())):
-                    if key.fd == told:
-                        self._signalled(os.read(told, 256))
+                    if key.fd == wakeup:
+                        self._signalled(os.read(wakeup, 256))
                         heard = True
                     elif not self._copy(key.fd, outputs[key.fd]):
                         selector.unregister(key.fd)
@@ -145,7 +145,7 @@ class _Shim:
             # Its pid cannot be reused before it is reaped.
             _kill_all(self._pid)
             status = os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
-            selector.unregister(told)
+            selector.unregister(wakeup)
             self._drain(selector, outputs)
         self._judge(status)
         return status if status >= 0 else 128 - status

@@ -16,7 +16,7 @@ from situate.agent.runtime import ResourceLimits
 __all__ = ["is_locked", "lock_directory", "rlimits", "spawn_shim"]
 
 
-def spawn_shim(directory: Path, told: bytes, kept: Sequence[int]) -> tuple[int, int]:
+def spawn_shim(directory: Path, config: bytes, kept: Sequence[int]) -> tuple[int, int]:
     """Start a shim in its own session that inherits `kept`; return its pid and pidfd. Raises OSError."""
     complaint = os.open(directory / COMPLAINT, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
     nothing = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
@@ -42,7 +42,7 @@ def spawn_shim(directory: Path, told: bytes, kept: Sequence[int]) -> tuple[int, 
             os.close(one)
     with contextlib.suppress(BrokenPipeError), os.fdopen(order_end, "wb") as writing:
         # A pipe holds 64 KiB; a longer configuration waits for the shim, which reads it first.
-        writing.write(told)
+        writing.write(config)
     return pid, pidfd
 
 

@@ -195,8 +195,8 @@ class Checkers:
         kind, view = expected.cluster.class_of(pod), View(expected.cluster)
         if not fits_at(profile.filters, kind, view, row):
             yield f"not eligible: {ref.key} on {node}"
-        elif (beside := self._nominees(ref, kind, node, expected.cluster)) and not fits_at(
-            profile.filters, kind, view.plus(beside), row
+        elif (nominees := self._nominees(ref, kind, node, expected.cluster)) and not fits_at(
+            profile.filters, kind, view.plus(nominees), row
         ):
             yield f"nomination broken: {ref.key} on {node}, where pods of its priority or above are nominated"
         self._binds += 1
@@ -449,8 +449,8 @@ class Checkers:
         for node in self._all_fitting(cluster, pod):
             if not self.expected.extender_calls.would_take(pod, node):
                 continue
-            beside = self._nominees(ref_of(pod), kind, node, cluster)
-            if not beside or fits_at(filters, kind, View(cluster).plus(beside), cluster.nodes.rows[node]):
+            nominees = self._nominees(ref_of(pod), kind, node, cluster)
+            if not nominees or fits_at(filters, kind, View(cluster).plus(nominees), cluster.nodes.rows[node]):
                 return node
         return None
 

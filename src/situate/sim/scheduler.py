@@ -135,16 +135,16 @@ class SimulatedScheduler:
         self._step_at = None
         if self._rng.random() < self.faults.scheduler_restarts:
             self._restart()
-        told, self._inbox = self._inbox, []
+        inbox, self._inbox = self._inbox, []
         now = self._timeline.now
         self._steps += 1
-        changes = [change for _, change in told]
+        changes = [change for _, change in inbox]
         try:
             effects = self.engine.step(now, changes)
         except Exception as error:  # noqa: BLE001 - any exception is a finding
             self._recorder.wrong(self.name, [raised(error)])
             return
-        self._recorder.stepped(self.name, now, [label for label, _ in told], effects)
+        self._recorder.stepped(self.name, now, [label for label, _ in inbox], effects)
         self._recorder.wrong(self.name, self.checkers.after(SchedulerStep(self._steps, now, changes, effects)))
         for effect in effects:
             self.performer.perform(effect)

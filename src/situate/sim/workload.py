@@ -112,22 +112,22 @@ class Features:
 
 
 def draw_features(rng: Random) -> Features:
-    def chance(most: float, on: float = 0.55) -> float:
+    def probability(most: float, on: float = 0.55) -> float:
         return rng.uniform(0.1, 1.0) * most if rng.random() < on else 0.0
 
     return Features(
-        affinity=chance(0.5),
-        spread=chance(0.5),
-        ports=chance(0.3),
-        node_affinity=chance(0.5),
-        tolerations=chance(0.5),
-        gates=chance(0.3),
-        gpu=chance(0.3),
-        preemption=chance(1.0, on=0.75),
-        foreign=chance(0.2),
-        budgets=chance(0.5),
-        gangs=chance(0.4),
-        volumes=chance(0.4),
+        affinity=probability(0.5),
+        spread=probability(0.5),
+        ports=probability(0.3),
+        node_affinity=probability(0.5),
+        tolerations=probability(0.5),
+        gates=probability(0.3),
+        gpu=probability(0.3),
+        preemption=probability(1.0, on=0.75),
+        foreign=probability(0.2),
+        budgets=probability(0.5),
+        gangs=probability(0.4),
+        volumes=probability(0.4),
     )
 
 

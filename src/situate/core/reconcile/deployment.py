@@ -87,7 +87,7 @@ def deployment(one: Deployment, objects: ObjectLister, now: Millis) -> Reconcile
     if create is not None:
         size = create.body["spec"]["replicas"]
         result.effects += [create, *([_scaling(one, create.ref.name, 0, size)] if size else [])]
-    result.effects.extend(_resized(one, new, old, sizes, told=scaling))
+    result.effects.extend(_resized(one, new, old, sizes, annotate=scaling))
     if one.spec.paused or (not sizes and is_complete(one, status)):
         result.effects.extend(DeleteObject(ref_of(each)) for each in forgotten(one, old))
     result.effects.extend(_own_effects(one, new, status))
@@ -151,17 +151,17 @@ def _new_replica_set(one: Deployment, old: Sequence[ManagedReplicaSet]) -> Creat
 
 
 def _resized(
-    one: Deployment, new: ManagedReplicaSet | None, old: Sequence[ManagedReplicaSet], sizes: Sizes, *, told: bool
+    one: Deployment, new: ManagedReplicaSet | None, old: Sequence[ManagedReplicaSet], sizes: Sizes, *, annotate: bool
 ) -> list[Effect]:
     """One patch for each ReplicaSet whose size or annotations change.
 
-    `told`: also update the Deployment's size in the annotations of ReplicaSets that keep their size.
+    `annotate`: also update the Deployment's size in the annotations of ReplicaSets that keep their size.
     """
     effects: list[Effect] = []
     for each in [*old] if new is None else [*old, new]:
         size = sizes.get(each.metadata.name, each.spec.replicas)
         notes = new_annotations(one, each, old) if each is new else {}
-        if size != each.spec.replicas or (told and each.spec.replicas):
+        if size != each.spec.replicas or (annotate and each.spec.replicas):
             held = each.metadata.annotations
             notes |= {key: text for key, text in replica_annotations(one).items() if held.get(key) != text}
         spec: dict[str, Any] = {}

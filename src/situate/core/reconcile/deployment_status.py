@@ -143,6 +143,6 @@ def with_failures(
     for each in [*([] if new is None else [new]), *old]:
         failure = condition_of(each.status.conditions, REPLICA_FAILURE)
         if failure is not None:
-            told = replace(failure, last_update_time=failure.last_transition_time or format_time(now))
-            return replace(status, conditions=with_condition(status.conditions, told))
+            copied = replace(failure, last_update_time=failure.last_transition_time or format_time(now))
+            return replace(status, conditions=with_condition(status.conditions, copied))
     return replace(status, conditions=without_condition(status.conditions, REPLICA_FAILURE))

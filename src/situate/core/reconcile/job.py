@@ -77,8 +77,8 @@ def job(one: Job, objects: ObjectLister, now: Millis) -> ReconcileResult:
     )
     status, events = _with_start(one, status, decided, now)
     if decided is not None:
-        status, told = _ended(one, status, decided, waiting=bool(loose or work.going or counted.terminating), now=now)
-        events += told
+        status, ended = _ended(one, status, decided, waiting=bool(loose or work.going or counted.terminating), now=now)
+        events += ended
     result.effects += update_status(one, status)
     # 5. Release.
     result.effects += [

@@ -32,8 +32,8 @@ def pod_changes(
     want = 0 if one.spec.suspend else _wanted(one, counted)
     going = _superfluous(one, counted, want, now)[:BURST]
     if going:
-        told = (normal_event(one, "SuccessfulDelete", f"Deleted pod: {pod.metadata.name}") for pod in going)
-        return PodChanges(going=tuple(going), events=tuple(told))
+        events = (normal_event(one, "SuccessfulDelete", f"Deleted pod: {pod.metadata.name}") for pod in going)
+        return PodChanges(going=tuple(going), events=tuple(events))
     awaited = counted.terminating if only_replaces_failed(one) else 0
     missing = want - awaited - len(counted.active)
     if missing <= 0:
@@ -42,8 +42,8 @@ def pod_changes(
     if until is not None and until > now:
         return PodChanges(requeue_at=until)
     coming = _new_pods(one, counted, pods, objects, min(missing, BURST))
-    told = (normal_event(one, "SuccessfulCreate", f"Created pod: {create.ref.name}") for create in coming)
-    return PodChanges(coming=tuple(coming), events=tuple(told))
+    events = (normal_event(one, "SuccessfulCreate", f"Created pod: {create.ref.name}") for create in coming)
+    return PodChanges(coming=tuple(coming), events=tuple(events))
 
 
 def _wanted(one: Job, counted: JobCounts) -> int:

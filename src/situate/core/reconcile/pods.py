@@ -69,10 +69,10 @@ def deletion_order(pods: Sequence[ManagedPod], related: Iterable[ManagedPod], no
     Pods without a node first, then by phase, readiness, deletion cost, number of related pods on the node, time since
     ready, restarts, and age. Times count by order of magnitude, so that not always the youngest is deleted.
     """
-    beside: dict[str, int] = {}
+    on_node: dict[str, int] = {}
     for pod in related:
         if is_active(pod):
-            beside[pod.spec.node_name] = beside.get(pod.spec.node_name, 0) + 1
+            on_node[pod.spec.node_name] = on_node.get(pod.spec.node_name, 0) + 1
 
     def key(pod: ManagedPod) -> tuple[object, ...]:
         ready = ready_condition(pod) if is_ready(pod) else None
@@ -81,7 +81,7 @@ def deletion_order(pods: Sequence[ManagedPod], related: Iterable[ManagedPod], no
             _PHASES.get(pod.status.phase, 0),
             ready is not None,
             _cost(pod),
-            -beside.get(pod.spec.node_name, 0),
+            -on_node.get(pod.spec.node_name, 0),
             _magnitude(None if ready is None else ready.last_transition_time, now),
             -max((one.restart_count for one in pod.status.container_statuses), default=0),
             -_sidecar_restarts(pod),

@@ -44,8 +44,8 @@ def by_age(sets: Sequence[ManagedReplicaSet]) -> list[ManagedReplicaSet]:
 
 def is_scaling(one: Deployment, sets: Sequence[ManagedReplicaSet]) -> bool:
     """Whether `replicas` differs from the size noted on the active ReplicaSets."""
-    told = [_number(each, DESIRED) for each in sets if each.spec.replicas]
-    return any(number is not None and number != one.spec.replicas for number in told)
+    noted = [_number(each, DESIRED) for each in sets if each.spec.replicas]
+    return any(number is not None and number != one.spec.replicas for number in noted)
 
 
 def _number(one: ManagedReplicaSet, annotation: str) -> int | None:

@@ -58,15 +58,15 @@ class StoreProxy:
 
 
 class ControlPlaneProcess:
-    def __init__(self, actor: Actor, gate: StoreProxy, profile: NodeProfile, rng: Random) -> None:
+    def __init__(self, actor: Actor, store: StoreProxy, profile: NodeProfile, rng: Random) -> None:
         self.actor = actor
         self.ready = False
-        self._gate = gate
+        self._store = store
         self._profile = profile
         self._rng = rng
-        cache, transactions = Cache(gate), BindTransactions(time.time_ns, self._uid, profile)
+        cache, transactions = Cache(store), BindTransactions(time.time_ns, self._uid, profile)
         self.registry = Registry(
-            gate,
+            store,
             wall_ns=time.time_ns,
             new_uid=self._uid,
             cache=cache,
@@ -74,7 +74,7 @@ class ControlPlaneProcess:
             extension=transactions,
             new_suffix=lambda: "".join(rng.choice(NAME_ALPHABET) for _ in range(SUFFIX_LENGTH)),
         )
-        self.plane = LocalControlPlane(self.registry)
+        self.control_plane = LocalControlPlane(self.registry)
         self._binder = Binder(self.registry, time.time_ns, transactions.node_locks)
 
     def _uid(self) -> str:
@@ -96,7 +96,7 @@ class ControlPlaneProcess:
         while True:
             settings = SchedulerSettings(identity="situate")
             async with open_scheduler(
-                self._gate, self.registry, self._binder, settings, wall_ns=time.time_ns
+                self._store, self.registry, self._binder, settings, wall_ns=time.time_ns
             ) as scheduler:
                 try:
                     await scheduler.run()
@@ -104,7 +104,7 @@ class ControlPlaneProcess:
                     continue
 
     async def kill(self) -> None:
-        self._gate.open = False
+        self._store.open = False
         await self.actor.end()
 
 
@@ -131,8 +131,8 @@ class SimulatedControlPlane:
     def begin(self) -> None:
         actor = Actor(f"control plane {self.restarts}", self.clock)
         self.restarts += 1
-        gate = StoreProxy(self._store, self._committed)
-        made = actor.run(lambda: ControlPlaneProcess(actor, gate, self._profile, self._rng))
+        store = StoreProxy(self._store, self._committed)
+        made = actor.run(lambda: ControlPlaneProcess(actor, store, self._profile, self._rng))
         self.process = made
         actor.begin(made.run()).add_done_callback(lambda task: self._ended(made, task))
 

@@ -58,15 +58,15 @@ class FaultKinds:
         return ", ".join(kind for kind in KINDS if kind in self.on) or "none"
 
     def network_faults(self, rng: Random) -> NetworkFaults:
-        def chance(kind: str, most: float) -> float:
+        def probability(kind: str, most: float) -> float:
             return rng.uniform(0, most) if kind in self.on else 0.0
 
         return NetworkFaults(
-            slow=chance("slow messages", 0.2),
-            lost=chance("lost messages", 0.15),
-            doubled=chance("doubled messages", 0.2),
-            late=chance("late messages", 0.1),
-            mixed=chance("mixed streams", 0.3),
+            slow=probability("slow messages", 0.2),
+            lost=probability("lost messages", 0.15),
+            doubled=probability("doubled messages", 0.2),
+            late=probability("late messages", 0.1),
+            mixed=probability("mixed streams", 0.3),
         )
 
     def clock(self, rng: Random) -> DriftingClock:

@@ -113,8 +113,8 @@ class Machine:
         self._profile = profile
         self._log = log
         self._checkers = checkers
-        self._view: HollowRuntime | None = None
-        self._plane: NetworkControlPlane | None = None
+        self._runtime: HollowRuntime | None = None
+        self._control_plane: NetworkControlPlane | None = None
         self._lives = 0
         self._shims: asyncio.TimerHandle | None = None
         directory.mkdir(parents=True)
@@ -124,7 +124,7 @@ class Machine:
     def begin_agent(self) -> None:
         self._lives += 1
         actor = self.agent_actor = Actor(f"agent {self.name}.{self._lives}", self.clock)
-        plane = self._plane = NetworkControlPlane(self.link)
+        control_plane = self._control_plane = NetworkControlPlane(self.link)
         settings = NodeSettings(
             self.name,
             self.directory,
@@ -135,7 +135,7 @@ class Machine:
         clock = AgentClock(lambda: time.monotonic(), lambda: time.time_ns(), asyncio.sleep)  # noqa: PLW0108
 
         def made() -> NodeAgent:
-            return NodeAgent(cast(ControlPlane, plane), settings, self._made_view, clock)
+            return NodeAgent(cast(ControlPlane, control_plane), settings, self._new_runtime, clock)
 
         agent = self.agent = actor.run(made)
         actor.watched = self._look
@@ -145,9 +145,9 @@ class Machine:
         if self.agent is not None:
             self._checkers.agent_at(self.name, self._lives, self.agent.pods.desired.version)
 
-    def _made_view(self, changed: Callable[[str], None]) -> HollowRuntime:
-        self._view, self.changed = HollowRuntime(self), changed
-        return self._view
+    def _new_runtime(self, changed: Callable[[str], None]) -> HollowRuntime:
+        self._runtime, self.changed = HollowRuntime(self), changed
+        return self._runtime
 
     def _agent_ended(self, agent: NodeAgent, task: asyncio.Task[None]) -> None:
         if self.agent is not agent:
@@ -160,10 +160,10 @@ class Machine:
     async def kill_agent(self) -> None:
         """Containers keep running."""
         actor, self.agent, self.agent_actor = self.agent_actor, None, None
-        if self._view is not None:
-            self._view.severed = True
-        if self._plane is not None:
-            self._plane.severed = True
+        if self._runtime is not None:
+            self._runtime.severed = True
+        if self._control_plane is not None:
+            self._control_plane.severed = True
         self.changed = lambda uid: None
         if actor is not None:
             await actor.end()

@@ -66,7 +66,7 @@ class _Sent:
     def to(self, process: ControlPlaneProcess) -> Any:
         if self.name == "request":
             return _lease_request(process.registry, *self.args)
-        return getattr(process.plane, self.name)(*self.args, **self.named)
+        return getattr(process.control_plane, self.name)(*self.args, **self.named)
 
 
 class Link:
@@ -108,15 +108,15 @@ class Link:
     def between(self, span: tuple[float, float]) -> float:
         return self._rng.uniform(*span)
 
-    def chance(self, of: float) -> bool:
+    def happens(self, of: float) -> bool:
         return of > 0 and self._rng.random() < of
 
     def call(self, sent: _Sent, reply: asyncio.Future[Any]) -> None:
-        if not self.there or self.chance(self.network_faults.lost):
+        if not self.there or self.happens(self.network_faults.lost):
             return
-        late = self._rng.uniform(*self.network_faults.late_s) if self.chance(self.network_faults.late) else 0.0
+        late = self._rng.uniform(*self.network_faults.late_s) if self.happens(self.network_faults.late) else 0.0
         self.after(self.delay() + late, self._arrived, sent, reply)
-        if self.chance(self.network_faults.doubled):
+        if self.happens(self.network_faults.doubled):
             self.after(self.delay() + self._rng.uniform(0, 30), self._arrived, sent, reply)
 
     def _arrived(self, sent: _Sent, reply: asyncio.Future[Any]) -> None:
@@ -136,7 +136,7 @@ class Link:
             self._answer(reply, task.result())
 
     def _answer(self, reply: asyncio.Future[Any], answer: Any) -> None:
-        if self.back and not self.chance(self.network_faults.lost):
+        if self.back and not self.happens(self.network_faults.lost):
             self.after(self.delay(), _settle, reply, answer)
 
     def stream(self, sent: _Sent) -> _Stream:
@@ -163,7 +163,7 @@ class _Stream:
     """A stream of updates from the control plane."""
 
     def __init__(self, link: Link, sent: _Sent) -> None:
-        self.told: asyncio.Queue[Any] = asyncio.Queue()
+        self.updates: asyncio.Queue[Any] = asyncio.Queue()
         self._link = link
         self._sent = sent
         self._task: asyncio.Task[None] | None = None
@@ -198,7 +198,7 @@ class _Stream:
     def _send(self, one: Any) -> None:
         link, mixes = self._link, not isinstance(one, ControlPlaneError) and not getattr(one, "listed", False)
         now = link.loop.now
-        if mixes and link.chance(link.network_faults.mixed):
+        if mixes and link.happens(link.network_faults.mixed):
             at = now + link.delay() + link.between(MIXED_S)  # later items may overtake it
         else:
             at = max(self._last, now + link.delay())
@@ -206,12 +206,12 @@ class _Stream:
             at = self._last
         self._longest = max(self._longest, at)
         link.after(at - now, self._deliver, one)
-        if mixes and link.chance(link.network_faults.mixed):
+        if mixes and link.happens(link.network_faults.mixed):
             link.after(at - now + link.between(MIXED_S), self._deliver, one)  # a repeat
 
     def _deliver(self, one: Any) -> None:
         if not self._closed:
-            self.told.put_nowait(one)
+            self.updates.put_nowait(one)
 
     def healed(self, broken: bool) -> None:
         if self._task is None and not self._closed:
@@ -271,10 +271,10 @@ class NetworkControlPlane:
         stream = self._link.stream(_Sent(name, args, named))
         try:
             while True:
-                told = await stream.told.get()
-                if isinstance(told, ControlPlaneError):
-                    raise told
-                yield told
+                updates = await stream.updates.get()
+                if isinstance(updates, ControlPlaneError):
+                    raise updates
+                yield updates
         finally:
             stream.close()
 
@@ -282,13 +282,13 @@ class NetworkControlPlane:
 class _LeaseClient:
     """Only what the lease protocol needs of an HTTP client."""
 
-    def __init__(self, plane: NetworkControlPlane) -> None:
-        self._plane = plane
+    def __init__(self, control_plane: NetworkControlPlane) -> None:
+        self._control_plane = control_plane
 
     async def request(self, method: str, path: str, *, body: bytes = b"", timeout_s: float = GIVE_UP_S) -> bytes:
         try:
             async with asyncio.timeout(timeout_s):
-                answer: bytes = await self._plane._call("request", method, path, body)
+                answer: bytes = await self._control_plane._call("request", method, path, body)
         except TimeoutError:
             raise ApiError(0, TIMEOUT, "no answer") from None
         except ControlPlaneError as error:

@@ -50,9 +50,9 @@ def _pods(checkers: NodeCheckers) -> Iterator[str]:
 
 
 def _running(checkers: NodeCheckers) -> Iterator[str]:
-    wanted = {pod.uid: pod for pod in checkers.pods.values()}
+    by_uid = {pod.uid: pod for pod in checkers.pods.values()}
     for uid, places in checkers.running.items():
-        pod = wanted.get(uid)
+        pod = by_uid.get(uid)
         if pod is None:
             yield f"{', '.join(places)} runs {uid[:8]}, which is gone"
         elif pod.phase in ENDED:
@@ -60,7 +60,7 @@ def _running(checkers: NodeCheckers) -> Iterator[str]:
 
 
 def _workloads(checkers: NodeCheckers, users: Users, control_plane: SimulatedControlPlane) -> Iterator[str]:
-    for one in users.wanted.values():
+    for one in users.workloads.values():
         pods = [pod for pod in checkers.pods.values() if pod.body["metadata"].get("labels", {}).get("app") == one.name]
         if one.kind == "Job":
             yield from _job(one, control_plane)

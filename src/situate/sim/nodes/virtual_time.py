@@ -204,7 +204,7 @@ def interposed(loop: VirtualLoop) -> Iterator[None]:
     def wall() -> float:
         return ACTOR.get(loop.world).clock.wall(loop.now)
 
-    told: dict[str, Callable[..., float]] = {
+    functions: dict[str, Callable[..., float]] = {
         "clock_gettime": lambda _: monotonic(),
         "monotonic": monotonic,
         "perf_counter": monotonic,
@@ -213,8 +213,8 @@ def interposed(loop: VirtualLoop) -> Iterator[None]:
         "perf_counter_ns": lambda: int(monotonic() * BILLION),
         "time_ns": lambda: int(wall() * BILLION),
     }
-    real = {name: getattr(time, name) for name in told}
-    for name, function in told.items():
+    real = {name: getattr(time, name) for name in functions}
+    for name, function in functions.items():
         setattr(time, name, function)
     try:
         yield

@@ -44,7 +44,7 @@ class Users:
     def __init__(
         self, control_plane: SimulatedControlPlane, rng: Random, log: RunLog, patience_s: tuple[int, ...]
     ) -> None:
-        self.wanted: dict[str, DesiredWorkload] = {}
+        self.workloads: dict[str, DesiredWorkload] = {}
         self._control_plane = control_plane
         self._rng = rng
         self._log = log
@@ -79,7 +79,7 @@ class Users:
         self._log.record(f"users create {kind} {name} with {replicas}")
         body = self._body(kind, name, replicas)
         resource = RESOURCES[kind]
-        self.wanted[name] = DesiredWorkload(kind, name, replicas)
+        self.workloads[name] = DesiredWorkload(kind, name, replicas)
         await self.do(lambda registry: registry.create(Target(resource, SPACE), body, SYSTEM))
 
     def _body(self, kind: str, name: str, replicas: int) -> Object:
@@ -127,7 +127,7 @@ class Users:
 
     async def change_something(self) -> None:
         """Scale, restart, or delete a pod."""
-        one = self._rng.choice([each for each in self.wanted.values() if each.kind in ("Deployment", "StatefulSet")])
+        one = self._rng.choice([each for each in self.workloads.values() if each.kind in ("Deployment", "StatefulSet")])
         match self._rng.choice(["scale", "scale", "roll", "delete"]):
             case "scale":
                 one.replicas = self._rng.randint(1, 6)

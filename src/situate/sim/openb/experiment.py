@@ -88,17 +88,17 @@ def run(
 def arrivals(trace: Sequence[TracePod], seed: int, demand: int, *, redraw: bool = False) -> list[TracePod]:
     """Pods until their requests reach `demand` thousandths of a GPU. With `redraw` each is drawn from the trace, so
     some never arrive."""
-    chance = Random(seed)  # noqa: S311
+    rng = Random(seed)  # noqa: S311
     coming: list[TracePod] = []
     asked = 0
     if not redraw:
         coming = list(trace)
-        chance.shuffle(coming)
+        rng.shuffle(coming)
         asked = sum(pod.ask.demand for pod in coming)
         while asked > demand:
-            asked -= coming.pop(chance.randrange(len(coming))).ask.demand
+            asked -= coming.pop(rng.randrange(len(coming))).ask.demand
     while asked < demand:
-        pod = trace[chance.randrange(len(trace))]
+        pod = trace[rng.randrange(len(trace))]
         if not redraw and asked + pod.ask.demand > demand:
             break
         coming.append(pod)
@@ -118,20 +118,20 @@ def _choice(cluster: Cluster, profile: Profile, policy: str, seed: int) -> Choic
     return choose
 
 
-def _by_lot(cluster: Cluster, placer: Placer, chance: Random) -> Choice:
+def _by_lot(cluster: Cluster, placer: Placer, rng: Random) -> Choice:
     """A random feasible node, and random feasible devices of it."""
 
     def choose(kind: PodClass) -> tuple[int, BindAnnotations]:
         rows = np.flatnonzero(placer.looked_at(kind))
         if not len(rows):
             return -1, ()
-        row = int(rows[chance.randrange(len(rows))])
+        row = int(rows[rng.randrange(len(rows))])
         need = need_of(kind, GPU_RESOURCE)
         if not need.devices:
             return row, ()
         devices = View(cluster).devices(GPU_RESOURCE)
         found = fitting(need, devices.free[row].tolist(), devices.memory[row].tolist())
-        chosen = sorted(chance.sample(found, need.devices))
+        chosen = sorted(rng.sample(found, need.devices))
         return row, ((GPU_DEVICES, ",".join(map(str, chosen))),)
 
     return choose

@@ -221,9 +221,9 @@ class WorkloadExpander:
         try:
             return with_priority(pod, self._classes)
         except UnknownPriorityClassError as error:
-            told = subject or f"Pod {pod.metadata.namespace}/{pod.metadata.name}"
+            subject_name = subject or f"Pod {pod.metadata.namespace}/{pod.metadata.name}"
             file = "" if location is None else location.file
-            raise InputError(str(error), file=file, subject=told, path="spec.priorityClassName") from None
+            raise InputError(str(error), file=file, subject=subject_name, path="spec.priorityClassName") from None
 
 
 WORKLOADS: Final[Mapping[str, Callable[[WorkloadExpander, Mapping[str, Any], SourceLocation], PodSet]]] = {

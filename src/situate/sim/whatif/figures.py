@@ -292,9 +292,9 @@ def _label(rows: Ints, names: Sequence[str]) -> str:
 
 
 def _counts(ledger: RunLedger) -> PodCounts:
-    origins, fates = np.frombuffer(ledger.origins, np.int8), np.frombuffer(ledger.fates, np.int8)
+    origins, ends = np.frombuffer(ledger.origins, np.int8), np.frombuffer(ledger.ends, np.int8)
     bound = np.frombuffer(ledger.bound_ms, np.int64) != OPEN
-    there = fates == PodEnd.THERE
+    there = ends == PodEnd.THERE
 
     def count(mask: object) -> int:
         return int(np.count_nonzero(mask))  # type: ignore[call-overload]
@@ -306,9 +306,9 @@ def _counts(ledger: RunLedger) -> PodCounts:
         placed=count(bound & (origins != Origin.SNAPSHOT)),
         running=count(there & bound),
         pending=count(there & ~bound),
-        finished=count(fates == PodEnd.FINISHED),
-        deleted=count(fates == PodEnd.DELETED),
-        evicted=count(fates == PodEnd.EVICTED),
+        finished=count(ends == PodEnd.FINISHED),
+        deleted=count(ends == PodEnd.DELETED),
+        evicted=count(ends == PodEnd.EVICTED),
     )
 
 

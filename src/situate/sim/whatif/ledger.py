@@ -57,7 +57,7 @@ class RunLedger:
     keys: list[str] = field(default_factory=list)
     """namespace/name of each pod."""
     origins: array[int] = field(default_factory=lambda: array("b"))
-    fates: array[int] = field(default_factory=lambda: array("b"))
+    ends: array[int] = field(default_factory=lambda: array("b"))
     groups: array[int] = field(default_factory=lambda: array("i"))
     came_ms: array[int] = field(default_factory=lambda: array("q"))
     bound_ms: array[int] = field(default_factory=lambda: array("q"))
@@ -82,7 +82,7 @@ class RunLedger:
         """Add a pod; return its row."""
         self.keys.append(key)
         self.origins.append(origin)
-        self.fates.append(PodEnd.THERE)
+        self.ends.append(PodEnd.THERE)
         self.groups.append(group)
         self.came_ms.append(now)
         self.bound_ms.append(OPEN)
@@ -125,8 +125,8 @@ class RunLedger:
 def reason_in(message: str) -> str:
     """The reason without numbers and advice, so that equal ones can be counted: `Insufficient cpu, Too many pods`. A
     text that is not kube-scheduler's stays as it is."""
-    told = _AVAILABLE.fullmatch(message)
-    said = message if told is None else told[1]
-    parts = _PART.findall(said) if told is not None else []
+    match = _AVAILABLE.fullmatch(message)
+    said = message if match is None else match[1]
+    parts = _PART.findall(said) if match is not None else []
     text = ", ".join(sorted(dict.fromkeys(parts))) if parts else said
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"

@@ -101,8 +101,8 @@ def read_trace(
     for line in _lines(data, file):
         at = reader.time(line)
         if before is not None and at < before[0]:
-            told = f"{line.text('time')} is before {before[1].text('time')}, the time of line {before[1].number}"
-            raise line.wrong(f"time goes back: {told}", "time")
+            problem = f"{line.text('time')} is before {before[1].text('time')}, the time of line {before[1].number}"
+            raise line.wrong(f"time goes back: {problem}", "time")
         before = (at, line)
         reader.take(line, at)
     if before is None:

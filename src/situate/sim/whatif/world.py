@@ -249,10 +249,10 @@ class _World:
         """Leaving, deleted and arriving pods at this moment, in this order."""
         changes: list[Change] = []
         while self._leaving and self._leaving[0][0] <= now:
-            _, _, key, uid, fate = heappop(self._leaving)
+            _, _, key, uid, end = heappop(self._leaving)
             live = self._live.get(key)
             if live is not None and live.pod.metadata.uid == uid:
-                self._gone(live, fate, changes)
+                self._gone(live, end, changes)
         script = self._script
         while self._deleted < len(script.deletions) and script.deletions[self._deleted].at_ms <= now:
             live = self._live.get(script.deletions[self._deleted].key)
@@ -313,10 +313,10 @@ class _World:
             kind, live.stands = live.stands, b""
             self._release(self._backlog.step_down(kind), changes)
 
-    def _gone(self, live: _Live, fate: PodEnd, changes: list[Change]) -> None:
+    def _gone(self, live: _Live, end: PodEnd, changes: list[Change]) -> None:
         """Remove a pod; its controller may create another."""
         meta = live.pod.metadata
-        self._ledger.fates[live.row] = fate
+        self._ledger.ends[live.row] = end
         self._stop_waiting(live, self._now)
         if live.stay != OPEN:
             self._ledger.stay_to[live.stay] = self._now
@@ -324,9 +324,9 @@ class _World:
         if not live.held:
             changes.append(PodGone(PodRef(meta.namespace, meta.name, meta.uid)))
         self._step_down(live, changes)
-        if fate is PodEnd.EVICTED:
+        if end is PodEnd.EVICTED:
             self._remake(live, changes)
-        elif fate is PodEnd.FINISHED:
+        elif end is PodEnd.FINISHED:
             self._follow(live, NextPod.FINISHED, changes)
 
     def _follow(self, live: _Live, when: NextPod, changes: list[Change]) -> None:
@@ -369,7 +369,7 @@ class _World:
             if kind is Bind:
                 self._bind(effect, now, changes)  # type: ignore[arg-type]
             elif kind is SetCondition:
-                self._told(effect, changes)  # type: ignore[arg-type]
+                self._refused(effect, changes)  # type: ignore[arg-type]
             elif kind is Evict:
                 self._evict(effect, now, changes)  # type: ignore[arg-type]
             elif kind is BindVolumes:
@@ -399,10 +399,10 @@ class _World:
             live.repays = ()
         self._follow(live, NextPod.BOUND, changes)
 
-    def _leave(self, at_ms: Millis, live: _Live, fate: PodEnd) -> None:
+    def _leave(self, at_ms: Millis, live: _Live, end: PodEnd) -> None:
         self._sequence += 1
         meta = live.pod.metadata
-        heappush(self._leaving, (at_ms, self._sequence, f"{meta.namespace}/{meta.name}", meta.uid, fate))
+        heappush(self._leaving, (at_ms, self._sequence, f"{meta.namespace}/{meta.name}", meta.uid, end))
 
     def _evict(self, effect: Evict, now: Millis, changes: list[Change]) -> None:
         live = self._live.get(effect.victim.key)
@@ -420,7 +420,7 @@ class _World:
         changes.append(PodSeen(replace(live.pod, metadata=meta, status=status)))
         self._leave(now + self._settings.grace_ms, live, PodEnd.EVICTED)
 
-    def _told(self, effect: SetCondition, changes: list[Change]) -> None:
+    def _refused(self, effect: SetCondition, changes: list[Change]) -> None:
         live = self._live.get(effect.pod.key)
         if effect.status != "False" or live is None or live.stay != OPEN or live.held:
             return
