@@ -13,11 +13,11 @@ def merge_words(schema: Json, definitions: Mapping[str, Json]) -> str:
         return _list_words(schema, strategy, definitions)
     reference = _referred(schema)
     if not reference:
-        return "whole" if schema.get("x-kubernetes-map-type") == "atomic" else ""
+        return "atomic" if schema.get("x-kubernetes-map-type") == "atomic" else ""
     definition = definitions[reference]
     untyped = definition.get("type") == "object" and "properties" not in definition
     if untyped or definition.get("x-kubernetes-map-type", schema.get("x-kubernetes-map-type")) == "atomic":
-        return "whole" + (" replaced" if strategy == "replace" else "")
+        return "atomic" + (" replaced" if strategy == "replace" else "")
     return ""
 
 
@@ -28,13 +28,13 @@ def _list_words(schema: Json, strategy: str, definitions: Mapping[str, Json]) ->
     if kind == "set":
         return "set" + (" merged" if merged else "")
     if kind == "atomic":
-        return f"whole merged {key}" if merged else ""
+        return f"atomic merged {key}" if merged else ""
     keys = schema.get("x-kubernetes-list-map-keys") or [key]
     if merged and keys[0] != key:
         raise ValueError(f"merged by {key}, not by the first of {keys}")
     inner = definitions[_referred(schema["items"])]
     shown = ",".join(_with_default(one, inner["properties"][one]) for one in keys)
-    whole = " whole" if inner.get("x-kubernetes-map-type") == "atomic" else ""
+    whole = " atomic" if inner.get("x-kubernetes-map-type") == "atomic" else ""
     return f"by {shown}" + ("" if merged else " replaced") + whole
 
 

@@ -31,7 +31,7 @@ def test_every_served_version_has_fields_and_merge_rules(resource: Resource) -> 
     for field in flat_fields(one):
         if field.name == "status" and field.type.form == "message" and resource.has_status:
             merges = [inner.merge for inner in flat_fields(message(field.type.name)) if inner.name == "conditions"]
-            assert all(merge in ("by type", "whole merged type") for merge in merges), resource
+            assert all(merge in ("by type", "atomic merged type") for merge in merges), resource
 
 
 def test_a_resource_line_says_what_is_served() -> None:

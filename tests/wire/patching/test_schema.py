@@ -33,9 +33,9 @@ def test_ports_have_a_default_protocol() -> None:
 
 
 def test_both_kinds_of_events_have_a_shape_of_their_own() -> None:
-    assert merge_schema("v1", "Event").field("involvedObject").form == "whole"
+    assert merge_schema("v1", "Event").field("involvedObject").form == "atomic"
     assert merge_schema("events.k8s.io/v1", "Event").field("involvedObject") == OPEN
-    assert merge_schema("events.k8s.io/v1", "Event").field("regarding").form == "whole"
+    assert merge_schema("events.k8s.io/v1", "Event").field("regarding").form == "atomic"
 
 
 def test_of_a_kind_that_is_not_in_the_table_the_metadata_is_known() -> None:

@@ -230,7 +230,7 @@ def with_named(fields: Fields) -> Fields:
 def collapsed(fields: Fields, shape: MergeSchema) -> Fields:
     """The set, with the value itself for what is inside a value that has one owner: sets may be older than schemas."""
     in_list = any(step[0] != "f" for step in fields.inside)
-    if fields.inside and (shape.form == "whole" or (in_list and shape.form == "open")):
+    if fields.inside and (shape.form == "atomic" or (in_list and shape.form == "open")):
         return LEAF
     inside = {
         step: collapsed(below, shape.field(step[2:]) if step[0] == "f" else shape.item)

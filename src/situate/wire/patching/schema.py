@@ -28,14 +28,14 @@ class Key(NamedTuple):
 class MergeSchema:
     """How a value is merged, and how finely it is owned."""
 
-    form: Literal["open", "whole", "keyed", "set"] = "open"
+    form: Literal["open", "atomic", "keyed", "set"] = "open"
     keys: tuple[Key, ...] = ()
     merge_key: str | None = None
     """A strategic merge patch merges lists by it; "" is for lists of scalars, and None for lists that it replaces."""
     replaced: bool = False
     """A strategic merge patch replaces the object."""
     type: str = ""
-    """The type of the object, or of the list's items; "" if there is nothing to say about its fields, and "whole" for
+    """The type of the object, or of the list's items; "" if there is nothing to say about its fields, and "atomic" for
     items that have one owner each."""
 
     def field(self, name: str) -> "MergeSchema":
@@ -64,7 +64,7 @@ _CUSTOM: Final = ("scheduling.x-k8s.io/v1alpha1", "situate.dev/v1alpha1")
 
 @cache
 def _item_of(type_name: str) -> MergeSchema:
-    return MergeSchema("whole") if type_name == "whole" else MergeSchema(type=type_name)
+    return MergeSchema("atomic") if type_name == "atomic" else MergeSchema(type=type_name)
 
 
 @cache
@@ -80,14 +80,14 @@ def _shape(field: Field) -> MergeSchema:
     match field.merge.split():
         case ["set", *more]:
             return MergeSchema("set", merge_key="" if more == ["merged"] else None)
-        case ["whole", "merged", key]:
-            return MergeSchema("whole", merge_key=key)
-        case ["whole", *more]:
-            return MergeSchema("whole", replaced=more == ["replaced"])
+        case ["atomic", "merged", key]:
+            return MergeSchema("atomic", merge_key=key)
+        case ["atomic", *more]:
+            return MergeSchema("atomic", replaced=more == ["replaced"])
         case ["by", keys, *more]:
             parsed = tuple(_parse_key(key) for key in keys.split(","))
             merge_key = None if "replaced" in more else parsed[0].name
-            return MergeSchema("keyed", parsed, merge_key, type="whole" if "whole" in more else name)
+            return MergeSchema("keyed", parsed, merge_key, type="atomic" if "atomic" in more else name)
     return MergeSchema(type=name) if field.type.form == "message" else OPEN
 
 

@@ -13,9 +13,9 @@ protobuf (`-`: none) and a type, which is
 After the type, words say how patches merge the field, as Kubernetes' OpenAPI documents do:
     by name,protocol=TCP                      a list with one item for each key; `=` gives a key's default, `?` says it
                                               may be absent. A strategic merge patch merges by the first key, or, after
-                                              `replaced`, replaces the list. After `whole`, each item has one owner.
+                                              `replaced`, replaces the list. `atomic` items have one owner.
     set                                       a list of different scalars; strategic merge adds to it if it is `merged`
-    whole                                     a list or an object with one owner as a whole; `merged key`, if strategic
+    atomic                                    a list or an object with one owner as a whole; `merged key`, if strategic
                                               merge merges it all the same; `replaced`, if that replaces the object
 Without them, objects are merged field by field, and a list is one value. Last come rules for values:
     >=0, >=1                                  the least value that validation lets through

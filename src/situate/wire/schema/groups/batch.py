@@ -22,10 +22,10 @@ JobCondition: type 1 JobConditionType!; status 2 core.v1.ConditionStatus!; lastP
     Time!; reason 5 string; message 6 string
 JobSpec: parallelism 1 int32? >=0; completions 2 int32? >=0; activeDeadlineSeconds 3 int64? >=0; podFailurePolicy 11
     PodFailurePolicy?; successPolicy 16 SuccessPolicy?; backoffLimit 7 int32? >=0; backoffLimitPerIndex 12 int32? >=0;
-    maxFailedIndexes 13 int32? >=0; selector 4 meta.v1.LabelSelector? whole; manualSelector 5 bool?; template 6
+    maxFailedIndexes 13 int32? >=0; selector 4 meta.v1.LabelSelector? atomic; manualSelector 5 bool?; template 6
     core.v1.PodTemplateSpec!*; ttlSecondsAfterFinished 8 int32? >=0; completionMode 9 CompletionMode?; suspend 10 bool?;
     podReplacementPolicy 14 PodReplacementPolicy?; managedBy 15 string?
-JobStatus: conditions 1 [JobCondition] whole merged type; startTime 2 Time?; completionTime 3 Time?; active 4 int32
+JobStatus: conditions 1 [JobCondition] atomic merged type; startTime 2 Time?; completionTime 3 Time?; active 4 int32
     >=0; succeeded 5 int32 >=0; failed 6 int32 >=0; terminating 11 int32? >=0; completedIndexes 7 string; failedIndexes
     10 string?; uncountedTerminatedPods 8 UncountedTerminatedPods?; ready 9 int32? >=0
 JobTemplateSpec: metadata 1 meta.v1.ObjectMeta!; spec 2 JobSpec!

@@ -66,22 +66,22 @@ AzureDiskVolumeSource: diskName 1 string!; diskURI 2 string!; cachingMode 3 Azur
     readOnly 5 bool?; kind 6 AzureDataDiskKind?
 AzureFilePersistentVolumeSource: secretName 1 string!; shareName 2 string!; readOnly 3 bool; secretNamespace 4 string?
 AzureFileVolumeSource: secretName 1 string!; shareName 2 string!; readOnly 3 bool
-kind Binding: metadata 1 meta.v1.ObjectMeta!; target 2 ObjectReference!* whole
+kind Binding: metadata 1 meta.v1.ObjectMeta!; target 2 ObjectReference!* atomic
 CSIPersistentVolumeSource: driver 1 string!; volumeHandle 2 string!; readOnly 3 bool; fsType 4 string; volumeAttributes
-    5 {string}; controllerPublishSecretRef 6 SecretReference? whole; nodeStageSecretRef 7 SecretReference? whole;
-    nodePublishSecretRef 8 SecretReference? whole; controllerExpandSecretRef 9 SecretReference? whole;
-    nodeExpandSecretRef 10 SecretReference? whole
+    5 {string}; controllerPublishSecretRef 6 SecretReference? atomic; nodeStageSecretRef 7 SecretReference? atomic;
+    nodePublishSecretRef 8 SecretReference? atomic; controllerExpandSecretRef 9 SecretReference? atomic;
+    nodeExpandSecretRef 10 SecretReference? atomic
 CSIVolumeSource: driver 1 string!; readOnly 2 bool?; fsType 3 string?; volumeAttributes 4 {string}; nodePublishSecretRef
-    5 LocalObjectReference? whole
+    5 LocalObjectReference? atomic
 Capabilities: add 1 [Capability]; drop 2 [Capability]
 CephFSPersistentVolumeSource: monitors 1 [string]!; path 2 string; user 3 string; secretFile 4 string; secretRef 5
-    SecretReference? whole; readOnly 6 bool
+    SecretReference? atomic; readOnly 6 bool
 CephFSVolumeSource: monitors 1 [string]!; path 2 string; user 3 string; secretFile 4 string; secretRef 5
-    LocalObjectReference? whole; readOnly 6 bool
-CinderPersistentVolumeSource: volumeID 1 string!; fsType 2 string; readOnly 3 bool; secretRef 4 SecretReference? whole
-CinderVolumeSource: volumeID 1 string!; fsType 2 string; readOnly 3 bool; secretRef 4 LocalObjectReference? whole
+    LocalObjectReference? atomic; readOnly 6 bool
+CinderPersistentVolumeSource: volumeID 1 string!; fsType 2 string; readOnly 3 bool; secretRef 4 SecretReference? atomic
+CinderVolumeSource: volumeID 1 string!; fsType 2 string; readOnly 3 bool; secretRef 4 LocalObjectReference? atomic
 ClientIPConfig: timeoutSeconds 1 int32?
-ClusterTrustBundleProjection: name 1 string?; signerName 2 string?; labelSelector 3 meta.v1.LabelSelector? whole;
+ClusterTrustBundleProjection: name 1 string?; signerName 2 string?; labelSelector 3 meta.v1.LabelSelector? atomic;
     optional 5 bool?; path 4 string!
 kind ConfigMap: metadata 1 meta.v1.ObjectMeta!; immutable 4 bool?; data 2 {string}; binaryData 3 {bytes}
 ConfigMapEnvSource: +LocalObjectReference 1; optional 2 bool?
@@ -116,18 +116,18 @@ ContainerStatus: name 1 string!; state 2 ContainerState!; lastState 3 ContainerS
 ContainerUser: linux 1 LinuxContainerUser?
 DaemonEndpoint: Port 1 int32!
 DownwardAPIProjection: items 1 [DownwardAPIVolumeFile]
-DownwardAPIVolumeFile: path 1 string!; fieldRef 2 ObjectFieldSelector? whole; resourceFieldRef 3 ResourceFieldSelector?
-    whole; mode 4 int32?
+DownwardAPIVolumeFile: path 1 string!; fieldRef 2 ObjectFieldSelector? atomic; resourceFieldRef 3 ResourceFieldSelector?
+    atomic; mode 4 int32?
 DownwardAPIVolumeSource: items 1 [DownwardAPIVolumeFile]; defaultMode 2 int32?
 EmptyDirVolumeSource: medium 1 StorageMedium; sizeLimit 2 Quantity?
-EndpointAddress: ip 1 string!; hostname 3 string; nodeName 4 string?; targetRef 2 ObjectReference? whole
+EndpointAddress: ip 1 string!; hostname 3 string; nodeName 4 string?; targetRef 2 ObjectReference? atomic
 EndpointPort: name 1 string; port 2 int32!; protocol 3 Protocol; appProtocol 4 string?
 EndpointSubset: addresses 1 [EndpointAddress]; notReadyAddresses 2 [EndpointAddress]; ports 3 [EndpointPort]
 kind Endpoints: metadata 1 meta.v1.ObjectMeta!; subsets 2 [EndpointSubset]
 EnvFromSource: prefix 1 string; configMapRef 2 ConfigMapEnvSource?; secretRef 3 SecretEnvSource?
 EnvVar: name 1 string!; value 2 string; valueFrom 3 EnvVarSource?
-EnvVarSource: fieldRef 1 ObjectFieldSelector? whole; resourceFieldRef 2 ResourceFieldSelector? whole; configMapKeyRef 3
-    ConfigMapKeySelector? whole; secretKeyRef 4 SecretKeySelector? whole; fileKeyRef 5 FileKeySelector? whole
+EnvVarSource: fieldRef 1 ObjectFieldSelector? atomic; resourceFieldRef 2 ResourceFieldSelector? atomic; configMapKeyRef
+    3 ConfigMapKeySelector? atomic; secretKeyRef 4 SecretKeySelector? atomic; fileKeyRef 5 FileKeySelector? atomic
 EphemeralContainer: +EphemeralContainerCommon 1; targetContainerName 2 string
 EphemeralContainerCommon: name 1 string!; image 2 string; command 3 [string]; args 4 [string]; workingDir 5 string;
     ports 6 [ContainerPort] by containerPort,protocol=TCP; envFrom 19 [EnvFromSource]; env 7 [EnvVar] by name; resources
@@ -137,19 +137,19 @@ EphemeralContainerCommon: name 1 string!; image 2 string; command 3 [string]; ar
     12 Lifecycle?; terminationMessagePath 13 string; terminationMessagePolicy 20 TerminationMessagePolicy;
     imagePullPolicy 14 PullPolicy; securityContext 15 SecurityContext?; stdin 16 bool; stdinOnce 17 bool; tty 18 bool
 EphemeralVolumeSource: volumeClaimTemplate 1 PersistentVolumeClaimTemplate?
-kind Event: metadata 1 meta.v1.ObjectMeta!*; involvedObject 2 ObjectReference!* whole; reason 3 string; message 4
+kind Event: metadata 1 meta.v1.ObjectMeta!*; involvedObject 2 ObjectReference!* atomic; reason 3 string; message 4
     string; source 5 EventSource!; firstTimestamp 6 Time!; lastTimestamp 7 Time!; count 8 int32; type 9 string;
-    eventTime 10 MicroTime!; series 11 EventSeries?; action 12 string; related 13 ObjectReference? whole;
+    eventTime 10 MicroTime!; series 11 EventSeries?; action 12 string; related 13 ObjectReference? atomic;
     reportingComponent 14 string!~; reportingInstance 15 string!~
 EventSeries: count 1 int32; lastObservedTime 2 MicroTime!
 EventSource: component 1 string; host 2 string
 ExecAction: command 1 [string]
 FCVolumeSource: targetWWNs 1 [string]; lun 2 int32?; fsType 3 string; readOnly 4 bool; wwids 5 [string]
 FileKeySelector: volumeName 1 string!; path 2 string!; key 3 string!; optional 4 bool?
-FlexPersistentVolumeSource: driver 1 string!; fsType 2 string; secretRef 3 SecretReference? whole; readOnly 4 bool;
+FlexPersistentVolumeSource: driver 1 string!; fsType 2 string; secretRef 3 SecretReference? atomic; readOnly 4 bool;
     options 5 {string}
-FlexVolumeSource: driver 1 string!; fsType 2 string; secretRef 3 LocalObjectReference? whole; readOnly 4 bool; options 5
-    {string}
+FlexVolumeSource: driver 1 string!; fsType 2 string; secretRef 3 LocalObjectReference? atomic; readOnly 4 bool; options
+    5 {string}
 FlockerVolumeSource: datasetName 1 string; datasetUUID 2 string
 GCEPersistentDiskVolumeSource: pdName 1 string!; fsType 2 string; partition 3 int32; readOnly 4 bool
 GRPCAction: port 1 int32!; service 2 string?
@@ -163,10 +163,10 @@ HostIP: ip 1 string!
 HostPathVolumeSource: path 1 string!; type 2 HostPathType?
 ISCSIPersistentVolumeSource: targetPortal 1 string!; iqn 2 string!; lun 3 int32!; iscsiInterface 4 string; fsType 5
     string; readOnly 6 bool; portals 7 [string]; chapAuthDiscovery 8 bool; chapAuthSession 11 bool; secretRef 10
-    SecretReference? whole; initiatorName 12 string?
+    SecretReference? atomic; initiatorName 12 string?
 ISCSIVolumeSource: targetPortal 1 string!; iqn 2 string!; lun 3 int32!; iscsiInterface 4 string; fsType 5 string;
     readOnly 6 bool; portals 7 [string]; chapAuthDiscovery 8 bool; chapAuthSession 11 bool; secretRef 10
-    LocalObjectReference? whole; initiatorName 12 string?
+    LocalObjectReference? atomic; initiatorName 12 string?
 ImageVolumeSource: reference 1 string; pullPolicy 2 PullPolicy
 ImageVolumeStatus: imageRef 1 string*
 KeyToPath: key 1 string!; path 2 string!; mode 3 int32?
@@ -190,7 +190,7 @@ NamespaceSpec: finalizers 1 [FinalizerName]
 NamespaceStatus: phase 1 NamespacePhase; conditions 2 [NamespaceCondition] by type
 kind Node: metadata 1 meta.v1.ObjectMeta!; spec 2 NodeSpec!; status 3 NodeStatus!
 NodeAddress: type 1 NodeAddressType!; address 2 string!
-NodeAffinity: requiredDuringSchedulingIgnoredDuringExecution 1 NodeSelector? whole;
+NodeAffinity: requiredDuringSchedulingIgnoredDuringExecution 1 NodeSelector? atomic;
     preferredDuringSchedulingIgnoredDuringExecution 2 [PreferredSchedulingTerm]
 NodeAllocatableResourceClaimStatus: resourceClaimName 1 string!; containers 2 [string] set; resources 3
     {ResourceName:Quantity}!
@@ -224,9 +224,9 @@ kind PersistentVolumeClaim: metadata 1 meta.v1.ObjectMeta!; spec 2 PersistentVol
     PersistentVolumeClaimStatus!
 PersistentVolumeClaimCondition: type 1 PersistentVolumeClaimConditionType!; status 2 ConditionStatus!; lastProbeTime 3
     Time!; lastTransitionTime 4 Time!; reason 5 string; message 6 string
-PersistentVolumeClaimSpec: accessModes 1 [PersistentVolumeAccessMode]; selector 4 meta.v1.LabelSelector? whole;
+PersistentVolumeClaimSpec: accessModes 1 [PersistentVolumeAccessMode]; selector 4 meta.v1.LabelSelector? atomic;
     resources 2 VolumeResourceRequirements!; volumeName 3 string; storageClassName 5 string?; volumeMode 6
-    PersistentVolumeMode?; dataSource 7 TypedLocalObjectReference? whole; dataSourceRef 8 TypedObjectReference?;
+    PersistentVolumeMode?; dataSource 7 TypedLocalObjectReference? atomic; dataSourceRef 8 TypedObjectReference?;
     volumeAttributesClassName 9 string?
 PersistentVolumeClaimStatus: phase 1 PersistentVolumeClaimPhase; accessModes 2 [PersistentVolumeAccessMode]; capacity 3
     ResourceList; conditions 4 [PersistentVolumeClaimCondition] by type; allocatedResources 5 ResourceList;
@@ -244,8 +244,8 @@ PersistentVolumeSource: gcePersistentDisk 1 GCEPersistentDiskVolumeSource?; awsE
     PortworxVolumeSource?; scaleIO 19 ScaleIOPersistentVolumeSource?; local 20 LocalVolumeSource?; storageos 21
     StorageOSPersistentVolumeSource?; csi 22 CSIPersistentVolumeSource?
 PersistentVolumeSpec: capacity 1 ResourceList; +PersistentVolumeSource 2; accessModes 3 [PersistentVolumeAccessMode];
-    claimRef 4 ObjectReference? whole; persistentVolumeReclaimPolicy 5 PersistentVolumeReclaimPolicy; storageClassName 6
-    string; mountOptions 7 [string]; volumeMode 8 PersistentVolumeMode?; nodeAffinity 9 VolumeNodeAffinity?;
+    claimRef 4 ObjectReference? atomic; persistentVolumeReclaimPolicy 5 PersistentVolumeReclaimPolicy; storageClassName
+    6 string; mountOptions 7 [string]; volumeMode 8 PersistentVolumeMode?; nodeAffinity 9 VolumeNodeAffinity?;
     volumeAttributesClassName 10 string?
 PersistentVolumeStatus: phase 1 PersistentVolumePhase; message 2 string; reason 3 string; lastPhaseTransitionTime 4
     Time?
@@ -253,8 +253,8 @@ PhotonPersistentDiskVolumeSource: pdID 1 string!; fsType 2 string
 kind Pod: metadata 1 meta.v1.ObjectMeta!; spec 2 PodSpec!; status 3 PodStatus!
 PodAffinity: requiredDuringSchedulingIgnoredDuringExecution 1 [PodAffinityTerm];
     preferredDuringSchedulingIgnoredDuringExecution 2 [WeightedPodAffinityTerm]
-PodAffinityTerm: labelSelector 1 meta.v1.LabelSelector? whole; namespaces 2 [string]; topologyKey 3 string!;
-    namespaceSelector 4 meta.v1.LabelSelector? whole; matchLabelKeys 5 [string]; mismatchLabelKeys 6 [string]
+PodAffinityTerm: labelSelector 1 meta.v1.LabelSelector? atomic; namespaces 2 [string]; topologyKey 3 string!;
+    namespaceSelector 4 meta.v1.LabelSelector? atomic; matchLabelKeys 5 [string]; mismatchLabelKeys 6 [string]
 PodAntiAffinity: requiredDuringSchedulingIgnoredDuringExecution 1 [PodAffinityTerm];
     preferredDuringSchedulingIgnoredDuringExecution 2 [WeightedPodAffinityTerm]
 PodCertificateProjection: signerName 1 string*; keyType 2 string*; maxExpirationSeconds 3 int32?; credentialBundlePath 4
@@ -278,10 +278,10 @@ PodSecurityContext: seLinuxOptions 1 SELinuxOptions?; windowsOptions 8 WindowsSe
     PodSELinuxChangePolicy?
 PodSpec: volumes 1 [Volume] by name; initContainers 20 [Container] by name; containers 2 [Container]! by name;
     ephemeralContainers 34 [EphemeralContainer] by name; restartPolicy 3 RestartPolicy; terminationGracePeriodSeconds 4
-    int64?; activeDeadlineSeconds 5 int64?; dnsPolicy 6 DNSPolicy; nodeSelector 7 {string} whole; serviceAccountName 8
+    int64?; activeDeadlineSeconds 5 int64?; dnsPolicy 6 DNSPolicy; nodeSelector 7 {string} atomic; serviceAccountName 8
     string; serviceAccount 9 string; automountServiceAccountToken 21 bool?; nodeName 10 string; hostNetwork 11 bool;
     hostPID 12 bool; hostIPC 13 bool; shareProcessNamespace 27 bool?; securityContext 14 PodSecurityContext?;
-    imagePullSecrets 15 [LocalObjectReference] by name whole; hostname 16 string; subdomain 17 string; affinity 18
+    imagePullSecrets 15 [LocalObjectReference] by name atomic; hostname 16 string; subdomain 17 string; affinity 18
     Affinity?; schedulerName 19 string; tolerations 22 [Toleration]; hostAliases 23 [HostAlias] by ip; priorityClassName
     24 string; priority 25 int32?; dnsConfig 26 PodDNSConfig?; readinessGates 28 [PodReadinessGate]; runtimeClassName 29
     string?; enableServiceLinks 30 bool?; preemptionPolicy 31 PreemptionPolicy?; overhead 32 ResourceList;
@@ -290,7 +290,7 @@ PodSpec: volumes 1 [Volume] by name; initContainers 20 [Container] by name; cont
     [PodResourceClaim] by name; resources 40 ResourceRequirements?; hostnameOverride 41 string?; schedulingGroup 43
     PodSchedulingGroup?
 PodStatus: observedGeneration 17 int64; phase 1 PodPhase; conditions 2 [PodCondition] by type; message 3 string; reason
-    4 string; nominatedNodeName 11 string; hostIP 5 string; hostIPs 16 [HostIP] whole merged ip; podIP 6 string; podIPs
+    4 string; nominatedNodeName 11 string; hostIP 5 string; hostIPs 16 [HostIP] atomic merged ip; podIP 6 string; podIPs
     12 [PodIP] by ip; startTime 7 Time?; initContainerStatuses 10 [ContainerStatus]; containerStatuses 8
     [ContainerStatus]; qosClass 9 PodQOSClass; ephemeralContainerStatuses 13 [ContainerStatus]; resize 14
     PodResizeStatus; resourceClaimStatuses 15 [PodResourceClaimStatus] by name; extendedResourceClaimStatus 18
@@ -300,7 +300,7 @@ kind PodTemplate: metadata 1 meta.v1.ObjectMeta!; template 2 PodTemplateSpec!
 PodTemplateSpec: metadata 1 meta.v1.ObjectMeta!; spec 2 PodSpec!
 PortStatus: port 1 int32!; protocol 2 Protocol!; error 3 string?
 PortworxVolumeSource: volumeID 1 string!; fsType 2 string; readOnly 3 bool
-PreferredSchedulingTerm: weight 1 int32!; preference 2 NodeSelectorTerm!* whole
+PreferredSchedulingTerm: weight 1 int32!; preference 2 NodeSelectorTerm!* atomic
 Probe: +ProbeHandler 1; initialDelaySeconds 2 int32 >=0; timeoutSeconds 3 int32 >=0; periodSeconds 4 int32 >=0;
     successThreshold 5 int32 >=0; failureThreshold 6 int32 >=0; terminationGracePeriodSeconds 7 int64?
 ProbeHandler: exec 1 ExecAction?; httpGet 2 HTTPGetAction?; tcpSocket 3 TCPSocketAction?; grpc 4 GRPCAction?
@@ -308,14 +308,14 @@ ProjectedVolumeSource: sources 1 [VolumeProjection]!~; defaultMode 2 int32?
 QuobyteVolumeSource: registry 1 string!; volume 2 string!; readOnly 3 bool; user 4 string; group 5 string; tenant 6
     string
 RBDPersistentVolumeSource: monitors 1 [string]!; image 2 string!; fsType 3 string; pool 4 string; user 5 string; keyring
-    6 string; secretRef 7 SecretReference? whole; readOnly 8 bool
+    6 string; secretRef 7 SecretReference? atomic; readOnly 8 bool
 RBDVolumeSource: monitors 1 [string]!; image 2 string!; fsType 3 string; pool 4 string; user 5 string; keyring 6 string;
-    secretRef 7 LocalObjectReference? whole; readOnly 8 bool
+    secretRef 7 LocalObjectReference? atomic; readOnly 8 bool
 kind ReplicationController: metadata 1 meta.v1.ObjectMeta!; spec 2 ReplicationControllerSpec!; status 3
     ReplicationControllerStatus!
 ReplicationControllerCondition: type 1 ReplicationControllerConditionType!; status 2 ConditionStatus!;
     lastTransitionTime 3 Time!; reason 4 string; message 5 string
-ReplicationControllerSpec: replicas 1 int32? >=0; minReadySeconds 4 int32 >=0; selector 2 {string} whole; template 3
+ReplicationControllerSpec: replicas 1 int32? >=0; minReadySeconds 4 int32 >=0; selector 2 {string} atomic; template 3
     PodTemplateSpec?
 ReplicationControllerStatus: replicas 1 int32! >=0; fullyLabeledReplicas 2 int32 >=0; readyReplicas 4 int32 >=0;
     availableReplicas 5 int32 >=0; observedGeneration 3 int64 >=0; conditions 6 [ReplicationControllerCondition] by type
@@ -323,15 +323,15 @@ ResourceClaim: name 1 string!; request 2 string
 ResourceFieldSelector: containerName 1 string; resource 2 string!; divisor 3 Quantity!
 ResourceHealth: resourceID 1 ResourceID!; health 2 ResourceHealthStatus; message 6 string?
 kind ResourceQuota: metadata 1 meta.v1.ObjectMeta!; spec 2 ResourceQuotaSpec!; status 3 ResourceQuotaStatus!
-ResourceQuotaSpec: hard 1 ResourceList; scopes 2 [ResourceQuotaScope]; scopeSelector 3 ScopeSelector? whole
+ResourceQuotaSpec: hard 1 ResourceList; scopes 2 [ResourceQuotaScope]; scopeSelector 3 ScopeSelector? atomic
 ResourceQuotaStatus: hard 1 ResourceList; used 2 ResourceList
 ResourceRequirements: limits 1 ResourceList; requests 2 ResourceList; claims 3 [ResourceClaim] by name replaced
 ResourceStatus: name 1 ResourceName!; resources 2 [ResourceHealth] by resourceID replaced
 SELinuxOptions: user 1 string; role 2 string; type 3 string; level 4 string
-ScaleIOPersistentVolumeSource: gateway 1 string!; system 2 string!; secretRef 3 SecretReference?* whole; sslEnabled 4
+ScaleIOPersistentVolumeSource: gateway 1 string!; system 2 string!; secretRef 3 SecretReference?* atomic; sslEnabled 4
     bool; protectionDomain 5 string; storagePool 6 string; storageMode 7 string; volumeName 8 string; fsType 9 string;
     readOnly 10 bool
-ScaleIOVolumeSource: gateway 1 string!; system 2 string!; secretRef 3 LocalObjectReference?* whole; sslEnabled 4 bool;
+ScaleIOVolumeSource: gateway 1 string!; system 2 string!; secretRef 3 LocalObjectReference?* atomic; sslEnabled 4 bool;
     protectionDomain 5 string; storagePool 6 string; storageMode 7 string; volumeName 8 string; fsType 9 string;
     readOnly 10 bool
 ScopeSelector: matchExpressions 1 [ScopedResourceSelectorRequirement]
@@ -348,12 +348,12 @@ SecurityContext: capabilities 1 Capabilities?; privileged 2 bool?; seLinuxOption
     readOnlyRootFilesystem 6 bool?; allowPrivilegeEscalation 7 bool?; procMount 9 ProcMountType?; seccompProfile 11
     SeccompProfile?; appArmorProfile 12 AppArmorProfile?
 kind Service: metadata 1 meta.v1.ObjectMeta!; spec 2 ServiceSpec!; status 3 ServiceStatus!
-kind ServiceAccount: metadata 1 meta.v1.ObjectMeta!; secrets 2 [ObjectReference] by name? whole; imagePullSecrets 3
+kind ServiceAccount: metadata 1 meta.v1.ObjectMeta!; secrets 2 [ObjectReference] by name? atomic; imagePullSecrets 3
     [LocalObjectReference]; automountServiceAccountToken 4 bool?
 ServiceAccountTokenProjection: audience 1 string; expirationSeconds 2 int64?; path 3 string!
 ServicePort: name 1 string; protocol 2 Protocol; appProtocol 6 string?; port 3 int32!; targetPort 4 IntOrString;
     nodePort 5 int32
-ServiceSpec: ports 1 [ServicePort] by port,protocol=TCP; selector 2 {string} whole; clusterIP 3 string; clusterIPs 18
+ServiceSpec: ports 1 [ServicePort] by port,protocol=TCP; selector 2 {string} atomic; clusterIP 3 string; clusterIPs 18
     [string]; type 4 ServiceType; externalIPs 5 [string]; sessionAffinity 7 ServiceAffinity; loadBalancerIP 8 string;
     loadBalancerSourceRanges 9 [string]; externalName 10 string; externalTrafficPolicy 11 ServiceExternalTrafficPolicy;
     healthCheckNodePort 12 int32; publishNotReadyAddresses 13 bool; sessionAffinityConfig 14 SessionAffinityConfig?;
@@ -363,9 +363,9 @@ ServiceStatus: loadBalancer 1 LoadBalancerStatus!; conditions 2 [meta.v1.Conditi
 SessionAffinityConfig: clientIP 1 ClientIPConfig?
 SleepAction: seconds 1 int64!
 StorageOSPersistentVolumeSource: volumeName 1 string; volumeNamespace 2 string; fsType 3 string; readOnly 4 bool;
-    secretRef 5 ObjectReference? whole
+    secretRef 5 ObjectReference? atomic
 StorageOSVolumeSource: volumeName 1 string; volumeNamespace 2 string; fsType 3 string; readOnly 4 bool; secretRef 5
-    LocalObjectReference? whole
+    LocalObjectReference? atomic
 Sysctl: name 1 string!; value 2 string!
 TCPSocketAction: port 1 IntOrString!*; host 2 string
 Taint: key 1 string!; value 2 string; effect 3 TaintEffect! nonempty; timeAdded 4 Time?
@@ -374,7 +374,7 @@ Toleration: key 1 string; operator 2 TolerationOperator; value 3 string; effect 
 TopologySelectorLabelRequirement: key 1 string!; values 2 [string]!
 TopologySelectorTerm: matchLabelExpressions 1 [TopologySelectorLabelRequirement]
 TopologySpreadConstraint: maxSkew 1 int32! >=1; topologyKey 2 string!; whenUnsatisfiable 3
-    UnsatisfiableConstraintAction!; labelSelector 4 meta.v1.LabelSelector? whole; minDomains 5 int32? >=1;
+    UnsatisfiableConstraintAction!; labelSelector 4 meta.v1.LabelSelector? atomic; minDomains 5 int32? >=1;
     nodeAffinityPolicy 6 NodeInclusionPolicy?; nodeTaintsPolicy 7 NodeInclusionPolicy?; matchLabelKeys 8 [string]
 TypedLocalObjectReference: apiGroup 1 string?; kind 2 string!; name 3 string!
 TypedObjectReference: apiGroup 1 string?; kind 2 string!; name 3 string!; namespace 4 string?
@@ -384,7 +384,7 @@ VolumeMount: name 1 string!; readOnly 2 bool; recursiveReadOnly 7 RecursiveReadO
     string; mountPropagation 5 MountPropagationMode?; subPathExpr 6 string
 VolumeMountStatus: name 1 string!; mountPath 2 string!; readOnly 3 bool; recursiveReadOnly 4 RecursiveReadOnlyMode?;
     volumeStatus 5 VolumeStatus?
-VolumeNodeAffinity: required 1 NodeSelector? whole
+VolumeNodeAffinity: required 1 NodeSelector? atomic
 VolumeProjection: secret 1 SecretProjection?; downwardAPI 2 DownwardAPIProjection?; configMap 3 ConfigMapProjection?;
     serviceAccountToken 4 ServiceAccountTokenProjection?; clusterTrustBundle 5 ClusterTrustBundleProjection?;
     podCertificate 6 PodCertificateProjection?

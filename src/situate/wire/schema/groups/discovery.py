@@ -8,7 +8,7 @@ TABLE: Final = """
 [discovery.v1]
 enum AddressType: FQDN IPv4 IPv6
 Endpoint: addresses 1 [string]! set; conditions 2 EndpointConditions!; hostname 3 string?; targetRef 4
-    core.v1.ObjectReference? whole; deprecatedTopology 5 {string}; nodeName 6 string?; zone 7 string?; hints 8
+    core.v1.ObjectReference? atomic; deprecatedTopology 5 {string}; nodeName 6 string?; zone 7 string?; hints 8
     EndpointHints?
 EndpointConditions: ready 1 bool?; serving 2 bool?; terminating 3 bool?
 EndpointHints: forZones 1 [ForZone]; forNodes 2 [ForNode]

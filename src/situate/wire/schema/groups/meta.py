@@ -16,11 +16,11 @@ FieldSelectorRequirement: key 1 string!; operator 2 FieldSelectorOperator!; valu
 LabelSelector: matchLabels 1 {string}; matchExpressions 2 [LabelSelectorRequirement]
 LabelSelectorRequirement: key 1 string!; operator 2 LabelSelectorOperator!; values 3 [string]
 ManagedFieldsEntry: manager 1 string; operation 2 ManagedFieldsOperationType; apiVersion 3 string; time 4 Time?;
-    fieldsType 6 string; fieldsV1 7 Free? whole; subresource 8 string
+    fieldsType 6 string; fieldsV1 7 Free? atomic; subresource 8 string
 ObjectMeta: name 1 string; generateName 2 string; namespace 3 string; selfLink 4 string; uid 5 types.UID;
     resourceVersion 6 string; generation 7 int64; creationTimestamp 8 Time; deletionTimestamp 9 Time?;
     deletionGracePeriodSeconds 10 int64?; labels 11 {string}; annotations 12 {string}; ownerReferences 13
-    [OwnerReference] by uid whole; finalizers 14 [string] set merged; managedFields 17 [ManagedFieldsEntry]
+    [OwnerReference] by uid atomic; finalizers 14 [string] set merged; managedFields 17 [ManagedFieldsEntry]
 OwnerReference: apiVersion 5 string!; kind 1 string!; name 3 string!; uid 4 types.UID!; controller 6 bool?;
     blockOwnerDeletion 7 bool?
 Preconditions: uid 1 types.UID?; resourceVersion 2 string?

@@ -8,5 +8,5 @@ TABLE: Final = """
 [node.v1]
 Overhead: podFixed 1 core.v1.ResourceList
 kind RuntimeClass: metadata 1 meta.v1.ObjectMeta!; handler 2 string!; overhead 3 Overhead?; scheduling 4 Scheduling?
-Scheduling: nodeSelector 1 {string} whole; tolerations 2 [core.v1.Toleration]
+Scheduling: nodeSelector 1 {string} atomic; tolerations 2 [core.v1.Toleration]
 """

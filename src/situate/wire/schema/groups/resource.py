@@ -12,8 +12,8 @@ enum DeviceAllocationMode: All ExactCount
 enum DeviceTaintEffect: NoExecute NoSchedule None
 enum DeviceTolerationOperator: Equal Exists
 AllocatedDeviceStatus: driver 1 string!; pool 2 string!; device 3 string!; shareID 7 string?; conditions 4
-    [meta.v1.Condition]!~ by type replaced; data 5 Raw? whole; networkData 6 NetworkDeviceData?
-AllocationResult: devices 1 DeviceAllocationResult!; nodeSelector 3 core.v1.NodeSelector? whole; allocationTimestamp 5
+    [meta.v1.Condition]!~ by type replaced; data 5 Raw? atomic; networkData 6 NetworkDeviceData?
+AllocationResult: devices 1 DeviceAllocationResult!; nodeSelector 3 core.v1.NodeSelector? atomic; allocationTimestamp 5
     Time?
 CELDeviceSelector: expression 1 string!
 CapacityRequestPolicy: default 1 Quantity?; validValues 3 [Quantity]; validRange 4 CapacityRequestPolicyRange?
@@ -22,7 +22,7 @@ CapacityRequirements: requests 1 {QualifiedName:Quantity}
 Counter: value 1 Quantity!*
 CounterSet: name 1 string!; counters 2 {Counter}*
 Device: name 1 string!; attributes 2 {QualifiedName:DeviceAttribute}; capacity 3 {QualifiedName:DeviceCapacity};
-    consumesCounters 4 [DeviceCounterConsumption]; nodeName 5 string?; nodeSelector 6 core.v1.NodeSelector? whole;
+    consumesCounters 4 [DeviceCounterConsumption]; nodeName 5 string?; nodeSelector 6 core.v1.NodeSelector? atomic;
     allNodes 7 bool?; taints 8 [DeviceTaint]; bindsToNode 9 bool?; bindingConditions 10 [string];
     bindingFailureConditions 11 [string]; allowMultipleAllocations 12 bool?; nodeAllocatableResourceMappings 13
     {core.v1.ResourceName:NodeAllocatableResourceMapping}
@@ -53,7 +53,7 @@ ExactDeviceRequest: deviceClassName 1 string!; selectors 2 [DeviceSelector]; all
     count 4 int64; adminAccess 5 bool?; tolerations 6 [DeviceToleration]; capacity 7 CapacityRequirements?
 NetworkDeviceData: interfaceName 1 string; ips 2 [string]; hardwareAddress 3 string
 NodeAllocatableResourceMapping: capacityKey 1 QualifiedName?; allocationMultiplier 2 Quantity?
-OpaqueDeviceConfiguration: driver 1 string!; parameters 2 Raw!* whole
+OpaqueDeviceConfiguration: driver 1 string!; parameters 2 Raw!* atomic
 kind ResourceClaim: metadata 1 meta.v1.ObjectMeta!; spec 2 ResourceClaimSpec!*; status 3 ResourceClaimStatus!
 ResourceClaimConsumerReference: apiGroup 1 string; resource 3 string!; name 4 string!; uid 5 types.UID!
 ResourceClaimSpec: devices 1 DeviceClaim!
@@ -64,5 +64,5 @@ ResourceClaimTemplateSpec: metadata 1 meta.v1.ObjectMeta!; spec 2 ResourceClaimS
 ResourcePool: name 1 string!; generation 2 int64!; resourceSliceCount 3 int64!
 kind ResourceSlice: metadata 1 meta.v1.ObjectMeta!; spec 2 ResourceSliceSpec!*
 ResourceSliceSpec: driver 1 string!; pool 2 ResourcePool!*; nodeName 3 string?; nodeSelector 4 core.v1.NodeSelector?
-    whole; allNodes 5 bool?; devices 6 [Device]; perDeviceNodeSelection 7 bool?; sharedCounters 8 [CounterSet]
+    atomic; allNodes 5 bool?; devices 6 [Device]; perDeviceNodeSelection 7 bool?; sharedCounters 8 [CounterSet]
 """

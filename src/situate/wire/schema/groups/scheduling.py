@@ -16,7 +16,7 @@ kind PodGroup: metadata 1 meta.v1.ObjectMeta!; spec 2 PodGroupSpec!*; status 3 P
 PodGroupResourceClaim: name 1 string!; resourceClaimName 2 string?; resourceClaimTemplateName 3 string?
 PodGroupResourceClaimStatus: name 1 string!; resourceClaimName 2 string?
 PodGroupSchedulingConstraints: topology 1 [TopologyConstraint]
-PodGroupSchedulingPolicy: basic 1 BasicSchedulingPolicy? whole; gang 2 GangSchedulingPolicy?
+PodGroupSchedulingPolicy: basic 1 BasicSchedulingPolicy? atomic; gang 2 GangSchedulingPolicy?
 PodGroupSpec: podGroupTemplateRef 1 PodGroupTemplateReference?!; schedulingPolicy 2 PodGroupSchedulingPolicy!*;
     schedulingConstraints 3 PodGroupSchedulingConstraints?; resourceClaims 4 [PodGroupResourceClaim] by name;
     disruptionMode 5 DisruptionMode?; priorityClassName 6 string; priority 7 int32?
@@ -34,7 +34,7 @@ kind PodGroup: metadata 1 meta.v1.ObjectMeta!; spec 2 PodGroupSpec!*; status 3 P
 PodGroupResourceClaim: name 1 string!; resourceClaimName 2 string?; resourceClaimTemplateName 3 string?
 PodGroupResourceClaimStatus: name 1 string!; resourceClaimName 2 string?
 PodGroupSchedulingConstraints: topology 1 [TopologyConstraint]
-PodGroupSchedulingPolicy: basic 1 BasicSchedulingPolicy? whole; gang 2 GangSchedulingPolicy?
+PodGroupSchedulingPolicy: basic 1 BasicSchedulingPolicy? atomic; gang 2 GangSchedulingPolicy?
 PodGroupSpec: parentCompositePodGroupName 1 string?; workloadRef 2 WorkloadReference?; schedulingPolicy 3
     PodGroupSchedulingPolicy!*; schedulingConstraints 4 PodGroupSchedulingConstraints?; resourceClaims 5
     [PodGroupResourceClaim] by name; disruptionMode 6 DisruptionMode?; priorityClassName 7 string; priority 8 int32?;

@@ -16,8 +16,8 @@ CSIDriverSpec: attachRequired 1 bool?; podInfoOnMount 2 bool?; volumeLifecycleMo
 kind CSINode: metadata 1 meta.v1.ObjectMeta!; spec 2 CSINodeSpec!*
 CSINodeDriver: name 1 string!; nodeID 2 string!; topologyKeys 3 [string]!~; allocatable 4 VolumeNodeResources?
 CSINodeSpec: drivers 1 [CSINodeDriver]! by name
-kind CSIStorageCapacity: metadata 1 meta.v1.ObjectMeta!; nodeTopology 2 meta.v1.LabelSelector? whole; storageClassName 3
-    string!; capacity 4 Quantity?; maximumVolumeSize 5 Quantity?
+kind CSIStorageCapacity: metadata 1 meta.v1.ObjectMeta!; nodeTopology 2 meta.v1.LabelSelector? atomic; storageClassName
+    3 string!; capacity 4 Quantity?; maximumVolumeSize 5 Quantity?
 kind StorageClass: metadata 1 meta.v1.ObjectMeta!; provisioner 2 string!; parameters 3 {string}; reclaimPolicy 4
     core.v1.PersistentVolumeReclaimPolicy?; mountOptions 5 [string]; allowVolumeExpansion 6 bool?; volumeBindingMode 7
     VolumeBindingMode? nonempty; allowedTopologies 8 [core.v1.TopologySelectorTerm]
