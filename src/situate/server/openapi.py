@@ -68,8 +68,12 @@ _FIXED: Final[Mapping[str, Mapping[str, Any]]] = {
         "description": "What every list has.",
         "type": "object",
         "properties": {
-            "continue": {"description": "The token that asks for the rest.", "type": "string"},
-            "remainingItemCount": {"description": "How many are to come.", "type": "integer", "format": "int64"},
+            "continue": {"description": "The token for the next page.", "type": "string"},
+            "remainingItemCount": {
+                "description": "The number of objects that follow.",
+                "type": "integer",
+                "format": "int64",
+            },
             "resourceVersion": {"description": "The revision of the list.", "type": "string"},
         },
     },
@@ -129,29 +133,29 @@ def _parameter(name: str, text: str, kind: str = "string", where: str = "query")
 _NAME: Final = _parameter("name", "the object's name", where="path")
 _NAMESPACE: Final = _parameter("namespace", "the object's namespace", where="path")
 _WRITE: Final = (
-    _parameter("dryRun", "`All`: do everything but keep it"),
-    _parameter("fieldManager", "who makes the change: at most 128 characters; must be given for apply"),
-    _parameter("fieldValidation", "what to do about unknown fields: Ignore, Warn (if not given) or Strict"),
+    _parameter("dryRun", "`All`: process the request and do not persist it"),
+    _parameter("fieldManager", "the name of the client: at most 128 characters; required for apply"),
+    _parameter("fieldValidation", "how to treat unknown fields: Ignore, Warn (the default) or Strict"),
 )
 _FORCE: Final = (_parameter("force", "take over fields that others manage; for apply only", "boolean"),)
 _LIST: Final = (
-    _parameter("allowWatchBookmarks", "tell how far a watch has come, when nothing happens", "boolean"),
-    _parameter("continue", "go on with a list, by the token that came with its beginning"),
+    _parameter("allowWatchBookmarks", "send bookmarks while nothing changes", "boolean"),
+    _parameter("continue", "the token of the previous page of a list"),
     _parameter("fieldSelector", "only objects with these values in their fields"),
     _parameter("labelSelector", "only objects with these labels"),
-    _parameter("limit", "how many objects at once", "integer"),
-    _parameter("resourceVersion", "how new the answer has to be, or where a watch begins"),
+    _parameter("limit", "the maximum number of objects in a page", "integer"),
+    _parameter("resourceVersion", "how recent the answer must be, or where a watch begins"),
     _parameter("resourceVersionMatch", "Exact or NotOlderThan"),
-    _parameter("sendInitialEvents", "begin a watch with all there is", "boolean"),
+    _parameter("sendInitialEvents", "begin a watch with all existing objects", "boolean"),
     _parameter("timeoutSeconds", "when a watch ends", "integer"),
-    _parameter("watch", "tell of changes as they happen", "boolean"),
+    _parameter("watch", "stream changes", "boolean"),
 )
 _DELETE: Final = (
-    _parameter("dryRun", "`All`: do everything but keep it"),
-    _parameter("gracePeriodSeconds", "how long to wait; 0: not at all", "integer"),
-    _parameter("propagationPolicy", "what becomes of what it owns: Background, Foreground or Orphan"),
+    _parameter("dryRun", "`All`: process the request and do not persist it"),
+    _parameter("gracePeriodSeconds", "the grace period; 0 deletes at once", "integer"),
+    _parameter("propagationPolicy", "what happens to dependents: Background, Foreground or Orphan"),
 )
-_GET: Final = (_parameter("resourceVersion", "how new the answer has to be"),)
+_GET: Final = (_parameter("resourceVersion", "how recent the answer must be"),)
 _PARAMETERS: Final[Mapping[str, Sequence[Mapping[str, Any]]]] = {
     "get": _GET,
     "list": _LIST,

@@ -48,5 +48,5 @@ KIND: Final = Kind(
     strategy=Strategy(default=_default, validate=_validate, validate_update=_validate_update),
     columns="Name!, Controller, Revision = revision|0, Age",
     cells={"Controller": _controller},
-    description="ControllerRevision is a snapshot of a controller's template, kept to roll back to.",
+    description="ControllerRevision is a snapshot of a controller's template, for rollbacks.",
 )

@@ -125,5 +125,5 @@ KIND: Final = Kind(
         Available# = status.numberAvailable, Node Selector = labels(spec.template.spec.nodeSelector), Age,
         +Containers, +Images, +Selector
         """,
-    description="DaemonSet runs one pod on every node that fits.",
+    description="DaemonSet runs one pod on every suitable node.",
 )

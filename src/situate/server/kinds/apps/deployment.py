@@ -123,11 +123,11 @@ KIND: Final = Kind(
         +Containers, +Images, +Selector
         """,
     cells={"Ready": ready_of_desired, "Selector": _selector_shown},
-    description="Deployment runs a number of equal pods, and replaces them step by step when their template changes.",
+    description="Deployment runs a number of identical pods, and replaces them gradually when their template changes.",
     words={
-        "DeploymentSpec.replicas": "How many pods there should be; 1 if not given.",
-        "DeploymentSpec.selector": "The labels of its pods; cannot be changed.",
+        "DeploymentSpec.replicas": "The desired number of pods. Defaults to 1.",
+        "DeploymentSpec.selector": "Selects its pods. It cannot change.",
         "DeploymentSpec.strategy": "How pods are replaced: RollingUpdate or Recreate.",
-        "DeploymentSpec.template": "What its pods should be.",
+        "DeploymentSpec.template": "Describes its pods.",
     },
 )

@@ -72,5 +72,5 @@ KIND: Final = Kind(
         Name!, Desired# = spec.replicas, Current# = status.replicas, Ready# = status.readyReplicas, Age,
         +Containers, +Images, +Selector
         """,
-    description="ReplicaSet keeps a number of equal pods running. Deployments make them.",
+    description="ReplicaSet keeps a number of identical pods running. Deployments create ReplicaSets.",
 )

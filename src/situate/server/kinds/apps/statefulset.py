@@ -184,5 +184,5 @@ KIND: Final = Kind(
     ),
     columns="Name!, Ready, Age, +Containers, +Images",
     cells={"Ready": ready_of_desired},
-    description="StatefulSet runs pods that have lasting names and storage, one after the other.",
+    description="StatefulSet runs pods with stable names and storage, in order.",
 )

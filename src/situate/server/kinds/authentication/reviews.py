@@ -16,5 +16,5 @@ SELF_SUBJECT_REVIEW: Final = Kind(
 
 TOKEN_REVIEW: Final = Kind(
     "authentication.k8s.io/v1 tokenreviews TokenReview C - - ! create",
-    description="TokenReview asks whose token it is.",
+    description="TokenReview asks to whom a token belongs.",
 )

@@ -255,7 +255,7 @@ KIND: Final = Kind(
     timed={"Duration": _duration},
     description="Job runs pods until enough of them have succeeded.",
     words={
-        "JobSpec.backoffLimit": "How many pods may fail before the Job does; 6 if not given.",
+        "JobSpec.backoffLimit": "The number of pods that may fail before the Job fails. Defaults to 6.",
         "JobSpec.completions": "How many pods must succeed.",
         "JobSpec.parallelism": "How many pods run at once.",
     },

@@ -50,5 +50,5 @@ KIND: Final = Kind(
         unconditional_update=False,
     ),
     columns="Name!, Holder = spec.holderIdentity, Age",
-    description="Lease says who holds something, and until when.",
+    description="Lease says who holds a lock, and until when.",
 )

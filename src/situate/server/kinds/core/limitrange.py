@@ -128,5 +128,5 @@ KIND: Final = Kind(
         validate_update=again(_validate),
         creates_on_update=True,
     ),
-    description="LimitRange bounds and defaults the resources of pods and containers in a namespace.",
+    description="LimitRange sets limits and defaults for the resources of pods and containers in a namespace.",
 )

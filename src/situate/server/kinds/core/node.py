@@ -196,9 +196,9 @@ KIND: Final = Kind(
     },
     description="Node is a machine on which pods run.",
     words={
-        "NodeSpec.taints": "What keeps pods away that do not tolerate it.",
-        "NodeSpec.unschedulable": "No new pods come to the node: `kubectl cordon`.",
-        "NodeStatus.allocatable": "What pods can have of the node.",
-        "NodeStatus.capacity": "What the machine has.",
+        "NodeSpec.taints": "Repels pods that do not tolerate the taint.",
+        "NodeSpec.unschedulable": "The node takes no new pods: `kubectl cordon`.",
+        "NodeStatus.allocatable": "The resources for pods.",
+        "NodeStatus.capacity": "The resources of the machine.",
     },
 )

@@ -86,5 +86,5 @@ KIND: Final = Kind(
         Name!, Containers = containers(template), Images = images(template),
         Pod Labels = labels(template.metadata.labels)
         """,
-    description="PodTemplate is a pod's description, kept for later.",
+    description="PodTemplate is a stored description of a pod.",
 )

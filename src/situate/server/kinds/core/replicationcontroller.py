@@ -100,5 +100,5 @@ KIND: Final = Kind(
         Name!, Desired# = spec.replicas, Current# = status.replicas, Ready# = status.readyReplicas, Age,
         +Containers, +Images, +Selector = labels(spec.selector)
         """,
-    description="ReplicationController keeps a number of equal pods running. Prefer Deployment.",
+    description="ReplicationController keeps a number of identical pods running. Prefer Deployment.",
 )

@@ -134,5 +134,5 @@ KIND: Final = Kind(
     ),
     columns="Name!, Request, Limit, Age",
     cells={"Request": partial(_used, False), "Limit": partial(_used, True)},
-    description="ResourceQuota bounds what the objects of a namespace may take, all told.",
+    description="ResourceQuota limits the total resources of a namespace.",
 )

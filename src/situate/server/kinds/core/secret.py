@@ -111,5 +111,5 @@ KIND: Final = Kind(
         selectable=_selectable,
     ),
     columns="Name!, Type = type, Data = count(data), Age",
-    description="Secret holds data that not everybody should see.",
+    description="Secret holds confidential data.",
 )

@@ -24,5 +24,5 @@ KIND: Final = Kind(
     "v1 serviceaccounts ServiceAccount N sa - | token",
     strategy=Strategy(prepare_create=_prepare, prepare_update=_prepare_update),
     columns="Name!, Age",
-    description="ServiceAccount is an identity for what runs in pods.",
+    description="ServiceAccount is an identity for processes in pods.",
 )

@@ -60,5 +60,5 @@ KIND: Final = Kind(
         Name!, Min Available = text(spec.minAvailable)|N/A, Max Unavailable = text(spec.maxUnavailable)|N/A,
         Allowed Disruptions# = status.disruptionsAllowed, Age
         """,
-    description="PodDisruptionBudget bounds how many pods of a set may be evicted at once.",
+    description="PodDisruptionBudget limits how many pods of a set may be evicted at once.",
 )

@@ -62,7 +62,7 @@ CLUSTER_KIND: Final = Kind(
         name_rule=path_segment,
         creates_on_update=True,
     ),
-    description="ClusterRole is a list of rights, in all namespaces or on what has none.",
+    description="ClusterRole is a list of rights in all namespaces and on cluster-wide objects.",
 )
 
 KIND: Final = Kind(
@@ -73,5 +73,5 @@ KIND: Final = Kind(
         name_rule=path_segment,
         creates_on_update=True,
     ),
-    description="Role is a list of rights within a namespace.",
+    description="Role is a list of rights in a namespace.",
 )

@@ -115,7 +115,7 @@ CLUSTER_KIND: Final = Kind(
         creates_on_update=True,
     ),
     printer=_PRINTER,
-    description="ClusterRoleBinding gives the rights of a cluster role, everywhere.",
+    description="ClusterRoleBinding grants the rights of a cluster role in the whole cluster.",
 )
 
 KIND: Final = Kind(
@@ -128,5 +128,5 @@ KIND: Final = Kind(
         creates_on_update=True,
     ),
     printer=_PRINTER,
-    description="RoleBinding gives the rights of a role to users, groups or service accounts, within a namespace.",
+    description="RoleBinding grants the rights of a role to users, groups or service accounts in a namespace.",
 )

@@ -39,5 +39,5 @@ KIND: Final = Kind(
         default=_default_template, validate=_validate_template, validate_update=_validate_template_update
     ),
     columns="Name!, Age",
-    description="ResourceClaimTemplate describes claims that are made for each pod.",
+    description="ResourceClaimTemplate describes the claims that are created for each pod.",
 )

@@ -150,5 +150,5 @@ KIND: Final = Kind(
         counts_generation=True,
     ),
     columns="Name!, Node = spec.nodeName, Driver = spec.driver, Pool = spec.pool.name, Age",
-    description="ResourceSlice lists devices of a node, or of several.",
+    description="ResourceSlice lists the devices of one or several nodes.",
 )

@@ -66,5 +66,5 @@ KIND: Final = Kind(
     columns="""
         Name!, Value# = value, Global-Default? = globalDefault, Age, PreemptionPolicy = preemptionPolicy
         """,
-    description="PriorityClass gives a name to a priority of pods.",
+    description="PriorityClass names a priority of pods.",
 )

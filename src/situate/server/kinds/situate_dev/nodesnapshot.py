@@ -25,12 +25,12 @@ KIND: Final = Kind(
     strategy=Strategy(validate=_validate_snapshot, validate_update=again(_validate_snapshot)),
     columns="Name!, Version = metadata.resourceVersion, Pods# = count(spec.pods), Age",
     rights={"view": "R", "situate:node": "R", "situate:scheduler": "R"},
-    description="NodeSnapshot is a node's ledger: which pods are bound to it, and what is taken of its resources.",
+    description="NodeSnapshot is a node's ledger: the pods that are bound to it, and the resources that they take.",
     words={
         "BoundPod.bindingVersion": "The number of this binding of the pod, from 1.",
-        "BoundPod.gpus": "What it was given of single GPUs of the node: `3/500` is 500 thousandths of device 3.",
-        "BoundPod.hostPorts": "Ports of the node that are taken: `TCP/80`, or `TCP/80/10.0.0.1` on one address.",
-        "NodeSnapshotSpec.pods": "Who is bound to the node.",
-        "NodeSnapshotStatus.allocated": "The exact sum of what they ask for.",
+        "BoundPod.gpus": "Its shares of the node's GPUs: `3/500` is 500 thousandths of device 3.",
+        "BoundPod.hostPorts": "The node's ports that it takes: `TCP/80`, or `TCP/80/10.0.0.1` on one address.",
+        "NodeSnapshotSpec.pods": "The pods that are bound to the node.",
+        "NodeSnapshotStatus.allocated": "The exact sum of their requests.",
     },
 )

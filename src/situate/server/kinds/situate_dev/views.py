@@ -26,7 +26,7 @@ NAMESPACE_VIEW: Final = Kind(
         +Memory = size(status.requested.memory)
         """,
     rights={"view": "get,list"},
-    description="NamespaceView says how the pods of a namespace stand. It is worked out, and kept nowhere.",
+    description="NamespaceView summarizes the pods of a namespace. It is computed, not stored.",
 )
 
 NODE_VIEW: Final = Kind(
@@ -37,10 +37,10 @@ NODE_VIEW: Final = Kind(
         """,
     cells={"CPU": partial(_requested, "cpu"), "Memory": partial(_requested, "memory")},
     rights={"view": "get,list"},
-    description="NodeView says how a node stands, and what is taken of it. It is worked out, and kept nowhere.",
+    description="NodeView summarizes a node and its allocated resources. It is computed, not stored.",
     words={
-        "NodeViewStatus.requested": "The exact sum of what the pods bound to the node ask for.",
-        "NodeViewStatus.snapshotVersion": "The version of the node's snapshot that says so.",
+        "NodeViewStatus.requested": "The exact sum of the requests of the pods bound to the node.",
+        "NodeViewStatus.snapshotVersion": "The version of the NodeSnapshot that this view is computed from.",
     },
 )
 
@@ -51,12 +51,12 @@ PLACEMENT_EVENT: Final = Kind(
         +Version# = bindingVersion, +Scheduler = scheduler||<none>, +Reason = reason||<none>
         """,
     rights={"view": "list,watch"},
-    description="PlacementEvent is one thing that happened to one placement, read off the store's log.",
+    description="PlacementEvent is one change of one placement, from the store's log.",
     words={
         "PlacementEvent.event": "What happened: waiting, placed, bound, running, repaired, failed, evicted and so on.",
-        "PlacementEvent.phase": "Of the binding, from here on; of one that is gone, its last.",
+        "PlacementEvent.phase": "The phase of the binding after the event, or its last phase.",
         "PlacementEvent.time": "When the phase began, by the server's clock, to the second.",
-        "PlacementEvent.was": "The phase before; none if nothing was ever decided about the pod.",
+        "PlacementEvent.was": "The phase before the event. Absent if there was no decision about the pod.",
     },
 )
 
@@ -68,11 +68,11 @@ WORKLOAD_VIEW: Final = Kind(
         +CPU = size(status.requested.cpu), +Memory = size(status.requested.memory), +Reason = status.reason||<none>
         """,
     rights={"view": "get,list"},
-    description="WorkloadView says how the pods of a workload stand. It is worked out, and kept nowhere.",
+    description="WorkloadView summarizes the pods of a workload. It is computed, not stored.",
     words={
-        "WorkloadViewStatus.desired": "How many pods there are to be.",
-        "WorkloadViewStatus.nodes": "How many nodes they are on.",
-        "WorkloadViewStatus.reason": "Why the first of those that wait does, in a word.",
-        "WorkloadViewStatus.waiting": "How many have no node.",
+        "WorkloadViewStatus.desired": "The desired number of pods.",
+        "WorkloadViewStatus.nodes": "The number of nodes that run them.",
+        "WorkloadViewStatus.reason": "Why the first waiting pod waits, in a word.",
+        "WorkloadViewStatus.waiting": "The number of pods without a node.",
     },
 )

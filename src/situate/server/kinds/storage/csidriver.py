@@ -102,5 +102,5 @@ KIND: Final = Kind(
         Age
         """,
     cells={"TokenRequests": _audiences, "Modes": _modes_shown},
-    description="CSIDriver says how a storage driver wants to be used.",
+    description="CSIDriver says how Kubernetes uses a storage driver.",
 )

@@ -83,5 +83,5 @@ KIND: Final = Kind(
         VolumeBindingMode = volumeBindingMode|Immediate, AllowVolumeExpansion = allowVolumeExpansion|false, Age
         """,
     cells={"Name": _name_shown},
-    description="StorageClass names a way to make volumes.",
+    description="StorageClass names a way to provision volumes.",
 )

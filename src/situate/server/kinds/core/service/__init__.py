@@ -84,7 +84,7 @@ KIND: Final = Kind(
     cells={"Cluster-IP": _cluster_ip, "External-IP": _external_ip, "Port(s)": _ports},
     description="Service is one address for a set of pods.",
     words={
-        "ServiceSpec.ports": "Ports of the service, and where they lead.",
+        "ServiceSpec.ports": "Ports of the service and their targets.",
         "ServiceSpec.selector": "The labels of the pods behind it.",
     },
 )
