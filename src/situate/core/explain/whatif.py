@@ -31,16 +31,14 @@ class _Before:
 class WhatIf:
     """Works on one cluster, which nothing else may use meanwhile."""
 
-    __slots__ = ("_cluster", "_profile", "tried")
+    __slots__ = ("_cluster", "_profile")
 
     def __init__(self, cluster: Cluster, profile: Profile) -> None:
         self._cluster = cluster
         self._profile = profile
-        self.tried = 0
 
     def checked(self, suggestion: Suggestion) -> Suggestion | None:
         """The suggestion, with the nodes that the pod would fit; None if it would fit none."""
-        self.tried += 1
         before = _Before([], {})
         try:
             self._apply(suggestion, before)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from situate.core.model.labels import selector_or_nothing
+from situate.core.model.meta import key_of
 from situate.core.model.pod import Pod
 from situate.core.model.policy import PodDisruptionBudget
 from situate.core.reconcile.disruption import SEVERAL_BUDGETS, WOULD_VIOLATE
@@ -31,17 +32,12 @@ class Allowances:
         found = self._of(pod)
         if len(found) > 1:
             return SEVERAL_BUDGETS
-        if found and self._left[found[0]] <= 0 and pod.metadata.name not in self._disrupted(found[0]):
-            return f"{WOULD_VIOLATE} ({self.name(found[0])} allows 0 disruptions)"
-        return ""
-
-    def budgets(self, pod: Pod) -> list[str]:
-        """The budgets that cover a pod, by namespace/name."""
-        return [self.name(at) for at in self._of(pod)]
-
-    def name(self, at: int) -> str:
-        meta = self._budgets[at][0].metadata
-        return f"{meta.namespace}/{meta.name}"
+        if not found or self._left[found[0]] > 0:
+            return ""
+        budget = self._budgets[found[0]][0]
+        if pod.metadata.name in budget.status.disrupted_pods:
+            return ""
+        return f"{WOULD_VIOLATE} ({key_of(budget.metadata)} allows 0 disruptions)"
 
     def use(self, pod: Pod) -> None:
         for at in self._of(pod):
@@ -50,6 +46,3 @@ class Allowances:
     def give_back(self, pod: Pod) -> None:
         for at in self._of(pod):
             self._left[at] += 1
-
-    def _disrupted(self, at: int) -> Iterable[str]:
-        return self._budgets[at][0].status.disrupted_pods
