@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import click
 
@@ -86,13 +86,12 @@ def verbosity_option(command: F) -> F:
     )
 
 
-ZONES: Final = click.IntRange(1, 1_000)
-
-
 def hollow_node_options(command: F) -> F:
     """What hollow nodes look like; `hollow_shape` reads it."""
     return combined(
-        click.option("--zones", type=ZONES, default=1, help="Spread hollow nodes over this many zones."),
+        click.option(
+            "--zones", type=click.IntRange(1, 1_000), default=1, help="Spread hollow nodes over this many zones."
+        ),
         click.option("--node-cpu", default="4", show_default=True, help="Of each hollow node."),
         click.option("--node-memory", default="16Gi", show_default=True, help="Of each hollow node."),
         click.option(

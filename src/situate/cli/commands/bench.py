@@ -95,10 +95,11 @@ def _read(file: Path) -> tuple[Cluster, list[Pod]]:
                 raise InputError("two nodes have this name", file=str(file), subject=f"Node {node.metadata.name}")
             cluster.add_node(node)
         for count, pod in enumerate(_pods(workload.bound, file, "bound"), 1):
+            key = key_of(pod.metadata)
             if not pod.spec.node_name:
-                raise InputError("is not bound", file=str(file), subject=_subject(pod), path="spec.nodeName")
-            if key_of(pod.metadata) in cluster.pods.rows:
-                raise InputError("two pods have this name", file=str(file), subject=_subject(pod))
+                raise InputError("is not bound", file=str(file), subject=f"Pod {key}", path="spec.nodeName")
+            if key in cluster.pods.rows:
+                raise InputError("two pods have this name", file=str(file), subject=f"Pod {key}")
             cluster.add_pod(pod)
             if count % PROGRESS_EVERY == 0 and sys.stderr.isatty():
                 click.echo(f"read {count} of {len(workload.bound)} bound pods", err=True)
@@ -109,13 +110,9 @@ def _read(file: Path) -> tuple[Cluster, list[Pod]]:
     for pod in pending:
         key = key_of(pod.metadata)
         if key in seen or key in cluster.pods.rows:
-            raise InputError("two pods have this name", file=str(file), subject=_subject(pod))
+            raise InputError("two pods have this name", file=str(file), subject=f"Pod {key}")
         seen.add(key)
     return cluster, pending
-
-
-def _subject(pod: Pod) -> str:
-    return f"Pod {key_of(pod.metadata)}"
 
 
 def _pods(items: list[msgspec.Raw], file: Path, path: str) -> Iterator[Pod]:
@@ -125,8 +122,8 @@ def _pods(items: list[msgspec.Raw], file: Path, path: str) -> Iterator[Pod]:
         try:
             yield with_priority(pod, classes)
         except UnknownPriorityClassError as error:
-            where = "spec.priorityClassName"
-            raise InputError(str(error), file=str(file), subject=_subject(pod), path=where) from None
+            where, subject = "spec.priorityClassName", f"Pod {key_of(pod.metadata)}"
+            raise InputError(str(error), file=str(file), subject=subject, path=where) from None
 
 
 def _decoded(kind: type[T], items: list[msgspec.Raw], file: Path, path: str) -> Iterator[T]:

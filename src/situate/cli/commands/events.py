@@ -64,7 +64,7 @@ def events(
     options = EventOptions(follow, since or (NOW if follow else OLDEST), namespace, gaps)
     write = _json_line if output == "json" else _Table()
     try:
-        with_client(kubeconfig, context, lambda client: EventStream(client, options, write).run())
+        with_client(kubeconfig, context, lambda client: PlacementEventStream(client, options, write).run())
     except NotKeptError as error:
         click.echo(f"error: {error}", err=True)
         sys.exit(NOT_KEPT)
@@ -82,7 +82,7 @@ class NotKeptError(Exception):
     """The server does not have the history that was asked for; why, in one line."""
 
 
-class EventStream:
+class PlacementEventStream:
     """Follows the server's placement events, across broken connections and restarts."""
 
     def __init__(self, client: Client, options: EventOptions, write: Callable[[dict[str, Any]], str]) -> None:

@@ -114,19 +114,14 @@ def _table(
     definitions = table["columnDefinitions"]
     kept = [number for number, one in enumerate(definitions) if wide or not one.get("priority")]
     headings = [definitions[number]["name"].upper() for number in kept]
-    lines = [_cells(row, kept, kind, prefixed=prefixed) for row in rows]
+    lines = [[_text(row["cells"][number]) for number in kept] for row in rows]
+    if prefixed:
+        lines = [[kind.named(name), *rest] for name, *rest in lines]
     if kind.namespaced and not space:
         headings.insert(0, "NAMESPACE")
         for line, row in zip(lines, rows, strict=True):
             line.insert(0, row["object"]["metadata"]["namespace"])
     return columns(headings, lines, gap=GAP)
-
-
-def _cells(row: Mapping[str, Any], kept: Sequence[int], kind: ApiResource, *, prefixed: bool) -> list[str]:
-    cells = [_text(row["cells"][number]) for number in kept]
-    if prefixed:
-        cells[0] = kind.named(cells[0])
-    return cells
 
 
 def _text(cell: object) -> str:

@@ -10,7 +10,6 @@ from situate.cli.commands.place.summary import EXAMPLES, PodSummary, RefusalSumm
 from situate.cli.output.console import WIDTH, canvas, drawn
 from situate.cli.output.money import before_and_after
 from situate.cli.output.text import plural, printable
-from situate.core.explain.explanation import NodeScores
 
 if TYPE_CHECKING:
     from rich.console import JustifyMethod
@@ -92,17 +91,15 @@ def _why_best(placement: Placement, summary: PodSummary) -> str:
     fit = f"{summary.feasible} of {plural(summary.node_count, 'node')} fit"
     if placement.pod.status.nominated_node_name == placement.node:
         return f"{fit}; this one is nominated for it"
-    return f"{fit}; {_compared(chosen, runner_up)}"
+    ahead = chosen.total - runner_up.total
+    return (
+        f"{fit}; {ahead} ahead of {runner_up.node}" if ahead else f"{fit}; tied with {runner_up.node}, the first wins"
+    )
 
 
 def _written(placement: Placement) -> str:
     """What plugins chose besides the node."""
     return "".join(f"; {key.rpartition('/')[2]}: {value}" for key, value in placement.annotations)
-
-
-def _compared(chosen: NodeScores, runner_up: NodeScores) -> str:
-    ahead = chosen.total - runner_up.total
-    return f"{ahead} ahead of {runner_up.node}" if ahead else f"tied with {runner_up.node}, the first wins"
 
 
 def _evicting(placement: Placement) -> str:

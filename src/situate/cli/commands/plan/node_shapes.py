@@ -93,7 +93,10 @@ def _from_file(file: str, prices: PriceList | None) -> list[NodeTemplate]:
             found += [_written(one, number, file, prices) for number, one in enumerate(document["shapes"])]
         else:
             items = document["items"] if isinstance(document.get("items"), list) else [document]
-            found += [_node(one, file, prices) for one in items]
+            if any(not isinstance(one, dict) or one.get("kind") != "Node" for one in items):
+                raise InputError("expected a list `shapes`, or Node objects", file=file)
+            nodes = [decode_checked(Node, msgspec.json.encode(one), file=file) for one in items]
+            found += [_shape_of(node.metadata.name, node, prices) for node in nodes]
     names = [shape.name for shape in found]
     for name in names:
         if names.count(name) > 1:
@@ -101,13 +104,6 @@ def _from_file(file: str, prices: PriceList | None) -> list[NodeTemplate]:
     if not found:
         raise InputError("has no shapes: expected a list `shapes`, or Node objects", file=file)
     return found
-
-
-def _node(value: Any, file: str, prices: PriceList | None) -> NodeTemplate:
-    if not isinstance(value, dict) or value.get("kind") != "Node":
-        raise InputError("expected a list `shapes`, or Node objects", file=file)
-    node = decode_checked(Node, msgspec.json.encode(value), file=file)
-    return _shape_of(node.metadata.name, node, prices)
 
 
 def _written(value: Any, number: int, file: str, prices: PriceList | None) -> NodeTemplate:

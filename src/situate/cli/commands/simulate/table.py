@@ -6,7 +6,7 @@ from situate.cli.commands.simulate.values import Simulated
 from situate.cli.output.console import canvas, drawn
 from situate.cli.output.numbers import NONE, count, money_text, quantity, share, span
 from situate.cli.output.text import printable
-from situate.sim.whatif.figures import Figures, ResourceUsage, SpreadFigures
+from situate.sim.whatif.figures import Figures, SpreadFigures
 
 Row = tuple[str, list[str]]
 """A label and its value for each configuration; without values, a heading."""
@@ -80,13 +80,9 @@ def _resource_rows(figures: Sequence[Figures]) -> Iterator[Row]:
         found = [next((one for one in each.resources if one.name == name), None) for each in figures]
         whole = next(one.allocatable for one in found if one is not None)
         yield f"{name}, of {quantity(name, whole)}", []
-        yield "utilisation, mean", [_of(one, lambda each: share(each.mean)) for one in found]
-        yield "utilisation, most", [_of(one, lambda each: share(each.peak)) for one in found]
-        yield "fragmentation, mean", [_of(one, lambda each: share(each.fragmentation)) for one in found]
-
-
-def _of(one: ResourceUsage | None, say: Callable[[ResourceUsage], str]) -> str:
-    return NONE if one is None else say(one)
+        yield "utilisation, mean", [NONE if one is None else share(one.mean) for one in found]
+        yield "utilisation, most", [NONE if one is None else share(one.peak) for one in found]
+        yield "fragmentation, mean", [NONE if one is None else share(one.fragmentation) for one in found]
 
 
 def _spread(one: SpreadFigures) -> str:
