@@ -1,7 +1,5 @@
 """The type of an object: a dict with the fields of its JSON."""
 
-from __future__ import annotations
-
 from typing import Any, TypeAlias
 
 __all__ = ["Object"]

@@ -1,7 +1,5 @@
 """The resources that are served, by their names. The declarations in `kinds` are the source."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final
 

@@ -1,7 +1,5 @@
 """The kinds that the server serves: one declaration each, in the package of its group."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Validation of IP addresses and CIDRs by the API server's current rules: no leading zeros, no IPv4-mapped IPv6."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Sequence
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network

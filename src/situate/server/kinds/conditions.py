@@ -1,7 +1,5 @@
 """Validation of metav1.Condition, in the status of budgets and groups."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final

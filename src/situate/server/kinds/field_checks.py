@@ -4,8 +4,6 @@ A kind calls a check where kube-apiserver makes it, so that errors keep its orde
 first made.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 

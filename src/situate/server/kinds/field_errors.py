@@ -3,8 +3,6 @@
 Paths are text, as `spec.containers[0].image`. Validation builds them only where something is wrong, or once a list.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sized
 from typing import Any, Final

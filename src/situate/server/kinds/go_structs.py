@@ -4,8 +4,6 @@ A layout maps a Go field name to the name in the API, alone, with the layout of 
 with the value to print if there is none.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 

@@ -1,7 +1,5 @@
 """Numbers that may be percentages, as in maxUnavailable: 3 or "25%"."""
 
-from __future__ import annotations
-
 from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.names import percent
 

@@ -4,8 +4,6 @@ The fields of its objects are in `wire/schema/groups`. Everything else that diff
 verbs of its resource, strategy, printed columns, rights of the default roles, and descriptions for OpenAPI.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """Matching label selectors, and the checks of a controller's selector against its template."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Final
 

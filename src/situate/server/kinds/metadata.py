@@ -1,7 +1,5 @@
 """Validation of ObjectMeta on creation and on update, in kube-apiserver's words. Every kind shares it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 

@@ -3,8 +3,6 @@
 `core.model.names` has the rules for label keys and values. Its limits are in bytes, those here in characters.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from functools import lru_cache, wraps

@@ -1,7 +1,5 @@
 """Validation of node selectors and topology terms."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Validation of resource lists: names, amounts, and requests against limits. Amounts are compared exactly."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, TypeAlias

@@ -1,7 +1,5 @@
 """Common rules for the status of objects: its initial value, and counts that bound each other."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 

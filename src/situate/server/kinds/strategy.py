@@ -5,8 +5,6 @@ then `validate`, `validate_update` or `validate_status`. The first four change t
 read it, and append to the errors. They leave `metadata` to metadata.py.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType

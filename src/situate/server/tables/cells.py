@@ -1,7 +1,5 @@
 """Cells that several kinds print: labels, selectors, containers, shortened lists."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 

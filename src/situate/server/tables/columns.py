@@ -7,8 +7,6 @@ say what to show if the path leads nowhere, `||` and a value what to show if it 
 column without a path is one of STANDARD, or has a function in `cells` or `timed`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias
 

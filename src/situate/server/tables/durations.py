@@ -1,7 +1,5 @@
 """Durations as kubectl prints them: `5m12s`, `3h`, `2y10d`. At most two units, and the finer the shorter the time."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from situate.core.model.timestamp import TimestampError, epoch_ms

@@ -1,7 +1,5 @@
 """The table of each resource. Objects are in the requested version, with metadata.resourceVersion."""
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 from situate.server.kinds import KINDS

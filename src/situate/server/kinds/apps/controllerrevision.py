@@ -1,7 +1,5 @@
 """ControllerRevision: a snapshot of a StatefulSet's or DaemonSet's template. Only its number may change."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from situate.server.kinds.field_checks import FieldChecks

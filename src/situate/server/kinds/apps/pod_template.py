@@ -1,7 +1,5 @@
 """Rules for pod templates that Deployments, ReplicaSets, StatefulSets and DaemonSets share."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from situate.server.kinds.core.podtemplate import default_template, template_warnings

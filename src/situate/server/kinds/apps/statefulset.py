@@ -1,7 +1,5 @@
 """StatefulSets: defaults, preparation and validation."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """The reviews of authorization.k8s.io, which identity/reviews.py answers. Nothing is stored."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from situate.server.kinds.kind import Kind

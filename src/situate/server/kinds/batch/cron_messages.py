@@ -1,7 +1,5 @@
 """kube-apiserver's messages for wrong cron schedules. core.reconcile.cron decides which schedules are valid."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final
 

@@ -1,7 +1,5 @@
 """CronJobs: defaults, preparation and validation."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Lists of indexes of an Indexed Job, as `0-2,4`: those that succeeded, failed, or must succeed."""
 
-from __future__ import annotations
-
 from situate.server.kinds.field_errors import quoted
 
 __all__ = ["IndexesError", "count_indexes", "overlap"]

@@ -1,7 +1,5 @@
 """Jobs: defaults, the generated selector, preparation and validation."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Mapping, Sequence
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """The specification of a Job, in a Job and in a CronJob's template: defaults and validation."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any, Final

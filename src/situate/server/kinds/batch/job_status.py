@@ -3,8 +3,6 @@
 A rule applies only when its field changes, so that an old mistake does not block other changes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """podFailurePolicy and successPolicy of a Job."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """Lease: who holds a lock, and until when."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from situate.server.kinds.field_checks import FieldChecks

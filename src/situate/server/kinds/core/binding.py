@@ -1,7 +1,5 @@
 """Binding: a pod and the node that it is to run on. The server answers it and does not store it."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from situate.server.kinds.field_errors import Causes

@@ -1,7 +1,5 @@
 """ConfigMaps: valid keys, a maximum size, and immutability."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Final
 

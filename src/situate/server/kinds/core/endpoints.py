@@ -1,7 +1,5 @@
 """Endpoints: the addresses and ports behind a Service."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Final
 

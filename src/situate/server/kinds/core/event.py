@@ -3,8 +3,6 @@
 Every function reads an event in either form.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """LimitRanges: minimum, maximum and default amounts, which must agree with each other."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """Namespaces. Their own finalizer holds one until everything in it is deleted."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """Nodes: what a kubelet or an operator may write."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from functools import partial

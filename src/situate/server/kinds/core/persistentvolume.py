@@ -3,8 +3,6 @@
 Of in-tree drivers that Kubernetes has removed, only the number of sources is checked.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from posixpath import normpath
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """PersistentVolumeClaims, and templates of them: defaults, preparation and validation."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """Pod templates in any kind: the defaults and validation of pods, without what only a pod has."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """ReplicationControllers: the selector and the template default each other."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """ResourceQuotas: the amounts that a namespace, or its pods in a scope, may use."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final

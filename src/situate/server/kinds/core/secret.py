@@ -1,7 +1,5 @@
 """Secrets: like ConfigMaps, in base64, with the keys that their type requires."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """ServiceAccounts. References to secrets keep only the name."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from situate.server.kinds.kind import Kind

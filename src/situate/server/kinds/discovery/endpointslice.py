@@ -1,7 +1,5 @@
 """EndpointSlice: a part of the addresses behind a Service."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """RuntimeClass: a way in which a node runs containers."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 

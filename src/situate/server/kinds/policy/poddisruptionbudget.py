@@ -1,7 +1,5 @@
 """PodDisruptionBudget: how many pods of a set may be evicted at once."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Final
 

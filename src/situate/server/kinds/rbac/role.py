@@ -1,7 +1,5 @@
 """Role and ClusterRole. identity/ checks who may grant what."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """DeviceClass: a kind of device that claims can ask for."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from situate.server.kinds.field_errors import Causes

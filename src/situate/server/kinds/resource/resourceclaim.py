@@ -3,8 +3,6 @@
 CEL expressions, tolerations, counters and the results of an allocation are stored as they are written.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 

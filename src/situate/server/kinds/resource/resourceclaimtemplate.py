@@ -1,7 +1,5 @@
 """ResourceClaimTemplate: the claim that is created for each pod."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from situate.server.kinds.field_errors import IMMUTABLE, Causes

@@ -1,7 +1,5 @@
 """ResourceSlice: the devices that a node, or several nodes, offer."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """PodGroup of scheduling.x-k8s.io, the custom resource of the coscheduling plugin."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from situate.server.kinds.field_checks import FieldChecks

@@ -3,8 +3,6 @@
 Unlike kube-apiserver with its default feature gates, groups keep what they say about topology, disruption and priority.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """PriorityClass: a name for a priority of pods."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from situate.server.kinds.field_checks import FieldChecks

@@ -1,7 +1,5 @@
 """PlacementDecision: where a pod was placed and why. Only server/placing writes it."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from situate.server.kinds.field_checks import FieldChecks

@@ -1,7 +1,5 @@
 """The kinds that server/views computes for each request. Nothing is stored."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Final
 

@@ -1,7 +1,5 @@
 """CSIDriver: how a CSI driver is used."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """CSINode: the CSI drivers of a node."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """CSIStorageCapacity: how much storage a driver has left in a part of the cluster."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from situate.server.kinds.field_errors import NOT_NEGATIVE, Causes

@@ -1,7 +1,5 @@
 """StorageClass: a way to provision volumes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 

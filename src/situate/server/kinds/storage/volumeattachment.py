@@ -1,7 +1,5 @@
 """VolumeAttachment: a volume that is, or should be, attached to a node."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """Pods: defaults, preparation, validation, selectable fields and grace period. No function reads another object."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from situate.server.kinds.core.pod.defaults import default_pod, default_spec

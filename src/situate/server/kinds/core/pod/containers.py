@@ -1,7 +1,5 @@
 """Validation of containers, init containers and ephemeral containers."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final

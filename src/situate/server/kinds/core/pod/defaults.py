@@ -1,7 +1,5 @@
 """Defaults of pods and pod templates. Functions change the object in place and are idempotent."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Validation of environment variables and of references to fields, resources and keys."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """Validation of file paths in pods. A path inside a volume must not leave the volume."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from situate.server.kinds.field_errors import Causes

@@ -1,7 +1,5 @@
 """Preparation of pods: the server sets the status, and computes the QoS class once."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 

@@ -3,8 +3,6 @@
 Its STATUS is not the phase, but the first state of its containers that a person should know, or `Terminating`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final

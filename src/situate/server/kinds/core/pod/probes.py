@@ -1,7 +1,5 @@
 """Validation of probes and lifecycle hooks."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Final
 

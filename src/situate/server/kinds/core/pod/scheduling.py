@@ -1,7 +1,5 @@
 """Validation of affinity, topology spread, tolerations and scheduling gates."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 

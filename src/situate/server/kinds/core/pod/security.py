@@ -3,8 +3,6 @@
 Windows options are checked only where they exclude Linux options.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """Validation of a PodSpec, of a pod or a template, in kube-apiserver's order and words."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 

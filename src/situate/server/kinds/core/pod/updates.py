@@ -1,7 +1,5 @@
 """Validation of pods and their updates: images, the deadline, tolerations and gates may change, within limits."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """Warnings to the client about valid settings that are hardly ever intended, in kube-apiserver's words."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Final
 

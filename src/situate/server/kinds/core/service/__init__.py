@@ -1,7 +1,5 @@
 """Services: defaults, addresses, validation and selectable fields."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Final
 

@@ -4,8 +4,6 @@
 `prepare_create` knows no other Service and takes the first choice.
 """
 
-from __future__ import annotations
-
 from collections.abc import Container, Mapping
 from ipaddress import IPv4Network
 from typing import Any, Final

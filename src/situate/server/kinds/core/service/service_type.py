@@ -1,7 +1,5 @@
 """Which sort of Service a spec describes, and what that needs. `spec` has its defaults."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """Validation of Services, their updates and their status."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
