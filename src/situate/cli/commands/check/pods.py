@@ -1,6 +1,6 @@
 """Checks of workloads by themselves, without nodes."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from situate.cli.commands.check.input import CheckInput
@@ -145,7 +145,8 @@ def _company(one: PodWorkload, read: CheckInput) -> Iterator[Row]:
     terms = terms_of(one)
     for number, term in enumerate(term for term in terms if term.kind is TermKind.REQUIRED_AFFINITY):
         field = f"affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[{number}]"
-        if not any(_selects(term, other, spaces) for other in read.workloads):
+        matching = (term.pods.matches(other.namespace, other.pod.metadata.labels, spaces) for other in read.workloads)
+        if not any(matching):
             yield (
                 IMPOSSIBLE,
                 field,
@@ -161,10 +162,6 @@ def _company(one: PodWorkload, read: CheckInput) -> Iterator[Row]:
                     f"requires {term_text(term.pods)} nearby by {term.topology_key}, and excludes the same",
                     "remove the affinity or the anti-affinity",
                 )
-
-
-def _selects(term: AffinityTerm, other: PodWorkload, spaces: Mapping[str, Mapping[str, str]]) -> bool:
-    return term.pods.matches(other.namespace, other.pod.metadata.labels, spaces)
 
 
 def _priority(one: PodWorkload, classes: Iterable[str] | None) -> Iterator[Row]:

@@ -164,15 +164,11 @@ def _lines(
     if rows:
         lines += ["", *plan_columns(("SHAPE", "NODES", "AN HOUR"), rows)]
         used = [
-            (name, roughly(name, want), roughly(name, have), _share(want, have))
+            (name, roughly(name, want), roughly(name, have), f"{min(100, 100 * want // have)}%" if have else "-")
             for name, (want, have) in found.used.items()
         ]
         lines += ["", *plan_columns(("RESOURCE", "REQUESTED", "ON NEW NODES", "USED"), used)]
     return lines
-
-
-def _share(want: int, have: int) -> str:
-    return "-" if not have else f"{min(100, 100 * want // have)}%"
 
 
 def _money(amount: Fraction | None) -> str:

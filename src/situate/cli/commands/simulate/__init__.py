@@ -22,7 +22,6 @@ from situate.cli.commands.simulate.input import (
     require_free_names,
     simulation_notes,
     snapshot_of,
-    taken_names,
 )
 from situate.cli.commands.simulate.progress import progress_bars
 from situate.cli.commands.simulate.table import table
@@ -34,7 +33,6 @@ from situate.cli.options import cluster_options, output_option, require_one_sour
 from situate.cli.output.money import price_list
 from situate.cli.output.text import show
 from situate.core.model.meta import key_of
-from situate.core.model.pod import Pod
 from situate.core.model.timestamp import epoch_ms
 from situate.kube.kinds import ALL_KINDS
 from situate.sim.whatif.arrivals import ArrivalOptions, add_trace, script_of, with_duration
@@ -135,7 +133,7 @@ def _script(
     found, classes = read_workloads(workloads, objects)
     snapshot, waiting = snapshot_of(objects)
     groups = [with_duration(group, coming.duration) for group in found.groups]
-    taken = taken_names(objects, where)
+    taken = {key_of(pod.metadata): where for pod in objects.pods}
     require_free_names(groups, taken)
     try:
         script = script_of(waiting, groups, found.named, coming, seed)
@@ -150,7 +148,8 @@ def _script(
         add_trace(script, read)
     if not script.arrivals:
         raise BadInput("no pod arrives: give a workload (-w) or a trace (--trace); none is pending")
-    return snapshot, script, simulation_notes(objects, found, _each_kind(script), configurations)
+    one_of_each = list({id(one.pod.spec): one.pod for one in script.arrivals}.values())
+    return snapshot, script, simulation_notes(objects, found, one_of_each, configurations)
 
 
 def _parsed(option: str, text: str | None, parse: Callable[[str], T]) -> T | None:
@@ -181,11 +180,6 @@ def _begins(objects: ClusterObjects) -> int:
         if text is not None
     ]
     return max(map(epoch_ms, texts), default=0)
-
-
-def _each_kind(script: Script) -> list[Pod]:
-    """One pod of each spec that arrives."""
-    return list({id(one.pod.spec): one.pod for one in script.arrivals}.values())
 
 
 def _simulate(

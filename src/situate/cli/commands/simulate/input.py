@@ -85,10 +85,6 @@ def read_workloads(names: Sequence[str], objects: ClusterObjects) -> tuple[Simul
     return found, known
 
 
-def taken_names(objects: ClusterObjects, where: str) -> dict[str, str]:
-    return {key_of(pod.metadata): where for pod in objects.pods}
-
-
 def require_free_names(groups: Iterable[PodSet], taken: Mapping[str, str]) -> None:
     """Raises InputError if a pod to come already exists."""
     for group in groups:
