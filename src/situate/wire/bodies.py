@@ -1,4 +1,4 @@
-"""What is posted to an API server, as JSON bytes: bindings, events, what a deletion depends on.
+"""Request bodies for an API server, as JSON bytes: bindings, events, delete options.
 
 These come by the thousand a second, so they are put together from parts, and only what may need escaping is encoded.
 Opens nothing and knows no clock: times come in as nanoseconds since the epoch.
@@ -20,7 +20,7 @@ TERM: Final = "situate.dev/term"
 """Annotation of a Binding: the term of the scheduler's lease in which it was decided."""
 
 quoted = msgspec.json.Encoder().encode
-"""A text as JSON, with its quotes."""
+"""A string as JSON, with its quotes."""
 
 
 @lru_cache(maxsize=64)
@@ -60,13 +60,13 @@ def binding(
 
 
 def preconditions(uid: str, version: str = "") -> bytes:
-    """Fields of an object's metadata that the server compares; what is empty is not asked for."""
+    """Metadata fields that the server compares; empty ones are left out."""
     asked = b',"uid":%b' % quoted(uid) if uid else b""
     return asked + b',"resourceVersion":%b' % quoted(version) if version else asked
 
 
 def delete_options(uid: str) -> bytes:
-    """Delete this very object, with the grace that it asks for itself."""
+    """Delete the object with this uid, with its own grace period."""
     return b'{"apiVersion":"v1","kind":"DeleteOptions","preconditions":{"uid":%b}}' % quoted(uid)
 
 

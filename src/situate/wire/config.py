@@ -1,4 +1,4 @@
-"""KubeSchedulerConfiguration files: bytes to a configuration that can be used, and back.
+"""Reads and writes KubeSchedulerConfiguration files.
 
 What is wrong with one is raised as one InputError that has all of it: a line for people who want one, and the lines.
 As kube-scheduler does, only the first document of a file is read.
@@ -25,7 +25,7 @@ JSON_INDENT: Final = 4  # as kubectl's
 
 
 class ConfigInputError(InputError):
-    """`problems` has every fault found, a line each, with field paths; `str()` has the first and says how many more."""
+    """`problems` has every error, a line each, with field paths; `str()` has the first, and how many more."""
 
     def __init__(self, problems: Sequence[str], file: str = "") -> None:
         more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
@@ -40,7 +40,7 @@ def load_config(data: bytes, file: str = "") -> KubeSchedulerConfiguration:
 
 
 def config_of(raw: object, file: str = "") -> KubeSchedulerConfiguration:
-    """The same of a document that somebody has read already."""
+    """The same for a decoded document."""
     try:
         config = with_defaults(decode(raw))
     except ConfigError as error:
@@ -54,7 +54,7 @@ def config_of(raw: object, file: str = "") -> KubeSchedulerConfiguration:
 def profiles_of(
     config: KubeSchedulerConfiguration, known: Mapping[str, frozenset[str]], file: str = ""
 ) -> tuple[ResolvedProfile, ...]:
-    """What the configuration's profiles come to, given the plugins that there are. Raises InputError."""
+    """The profiles of the configuration, with the available plugins. Raises InputError."""
     try:
         return resolve(config, known)
     except ConfigError as error:

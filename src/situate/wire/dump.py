@@ -1,4 +1,4 @@
-"""Plain values to JSON and YAML text, as Kubernetes' own tools write it: no line folded, text quoted where need be."""
+"""Writes plain values as JSON and YAML, as Kubernetes' tools do: no folded lines, quotes where needed."""
 
 from functools import lru_cache
 from typing import Any
@@ -23,7 +23,7 @@ def dump_json(values: Any) -> str:
 
 
 def dump_yaml(values: Any, *, sort_keys: bool = False) -> str:
-    """Text that any reader takes for the same values, one of YAML 1.1 too."""
+    """YAML that every reader decodes to the same values, also one of YAML 1.1."""
     return str(
         yaml.dump(
             values,
@@ -45,7 +45,7 @@ class _Dumper(_SafeDumper):  # type: ignore[misc]
 
 
 def _text(dumper: Any, text: str) -> yaml.ScalarNode:
-    """In double quotes if it would be read as something else than text, as Kubernetes' own YAML writer does."""
+    """Quote text that would be read as another type, as Kubernetes' YAML writer does."""
     node: yaml.ScalarNode = dumper.represent_scalar(_STR, text, style=None if _reads_as_text(text) else '"')
     return node
 

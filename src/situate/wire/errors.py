@@ -1,4 +1,4 @@
-"""Bad input, said in one line: file, object, field, what is wrong.
+"""Errors of input, in one line: file, object, field, what is wrong.
 
 Whoever reads bytes raises this and nothing else for what is wrong with them; whoever shows it shows `str(error)`.
 """
@@ -10,7 +10,7 @@ __all__ = ["InputError", "from_decoder"]
 
 MAX_LINE = 1_000  # characters; hostile input must not fill the screen
 
-# Line breaks of every kind, and what else a terminal might act on.
+# Line breaks of every kind, and other control characters of terminals.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _DECODER_MESSAGE = re.compile(r"(?P<text>.*?) - at `(?P<path>[^`]*)`", re.DOTALL)
 _TYPE_MISMATCH = re.compile(r"Expected `(?P<wanted>[^`]*)`, got `(?P<got>[^`]*)`")
@@ -44,7 +44,7 @@ class InputError(ValueError):
 
 
 def from_decoder(message: str, value: object) -> tuple[str, str]:
-    """A decoder's complaint about `value`, as (field path, what is wrong) in plain words.
+    """The error of a decoder about `value`, as (field path, what is wrong).
 
     The decoder does not say which key of a mapping it stumbled over; `value`, the object it was given, tells.
     """
@@ -70,7 +70,7 @@ def _in_words(types: str) -> str:
 
 
 def _with_key(path: str, got: str, value: object) -> str:
-    """Put the key of the first entry of the wrong type where the decoder wrote `[...]`."""
+    """Replace the decoder's `[...]` by the key of the first entry of the wrong type."""
     parent = path.removesuffix("[...]")
     for step in re.findall(r"\.([^.\[]+)|\[([0-9]+)\]", parent):
         name, index = step

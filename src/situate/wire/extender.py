@@ -1,4 +1,4 @@
-"""What is sent to an HTTP extender, and what it answers, as JSON: kube-scheduler's extender API, version 1.
+"""Requests to HTTP extenders and their responses, as JSON: kube-scheduler's extender API, version 1.
 
 Fields are written under their Go names, and read whatever their case, as Go does. An answer that is not what was asked
 for is an AnswerError that says in one line what is wrong. Whether a name was asked about is not looked at here. Opens
@@ -19,11 +19,11 @@ from situate.core.model.pod import Pod
 __all__ = ["TEXT_CHARS", "ExtenderResponseError", "encode_ask", "encode_bind", "one_line", "read_answer", "read_bind"]
 
 TEXT_CHARS: Final = 256
-"""Of what an extender says in words, this much is kept."""
+"""The length of an extender's text, at most."""
 
 
 class ExtenderResponseError(Exception):
-    """The answer cannot be used, or says that there is none. One line."""
+    """The response is unusable, or is an error. One line."""
 
 
 # ── asking ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -62,7 +62,7 @@ def _meta_victims(offered: Victims) -> dict[str, Any]:
 
 
 def _pod(pod: Pod) -> dict[str, Any]:
-    """What we have of a pod. What is not empty by default is written out: a reader in Go would take it to be empty."""
+    """The fields of a pod. Defaults that are not empty are written, since Go would decode them as empty."""
     values: dict[str, Any] = msgspec.to_builtins(pod)
     spec = values.setdefault("spec", {})
     spec["schedulerName"] = pod.spec.scheduler_name
@@ -76,7 +76,7 @@ def _pod(pod: Pod) -> dict[str, Any]:
 
 
 def read_answer(ask: AskExtender, data: bytes, *, names_do: bool) -> ExtenderSaid:
-    """What an extender said. Raises AnswerError."""
+    """Decode a response. Raises ExtenderResponseError."""
     value = _json(data)
     match ask.verb:
         case "filter":
@@ -89,7 +89,7 @@ def read_answer(ask: AskExtender, data: bytes, *, names_do: bool) -> ExtenderSai
 
 
 def read_bind(data: bytes) -> str:
-    """Why the extender did not bind the pod; empty if it did. Raises AnswerError."""
+    """Why the extender did not bind the pod; "" if it did. Raises ExtenderResponseError."""
     return _text(_field(_json(data), "Error"), "Error")
 
 
@@ -146,7 +146,7 @@ def _json(data: bytes) -> Any:
 
 
 def _field(value: Any, name: str) -> Any:
-    """A field, whatever the case of its name; None if it is not there."""
+    """A field, ignoring the case of its name; None if it is missing."""
     if value is None:
         return None
     if not isinstance(value, dict):
@@ -182,7 +182,7 @@ def _text(value: Any, what: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """As much of it as fits in a message, on one line."""
+    """The text on one line, cut to fit a message."""
     short = text[: TEXT_CHARS * 2]
     line = " ".join("".join(char if char.isprintable() else " " for char in short).split())
     return line if len(line) <= TEXT_CHARS and len(text) <= len(short) else line[: TEXT_CHARS - 4] + " ..."

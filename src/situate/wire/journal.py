@@ -1,4 +1,4 @@
-"""A history as bytes: what the engine was told and what it answered, one line of JSON a record.
+"""The journal of the engine: its changes and effects, one line of JSON a record.
 
     9a3f01c7 {"record":"journal","version":1,...}                      first in every file: what the history is of
     5f00c0de {"record":"step","step":1,"now":0,"changes":[["NodeSeen",{...}],...]}
@@ -43,17 +43,17 @@ __all__ = [
 ]
 
 VERSION: Final = 1
-"""Of the records. Another version is refused: what it means cannot be known."""
+"""Of the records. Any other version is rejected."""
 
 
 class JournalHeader(msgspec.Struct, frozen=True, kw_only=True):
-    """What the history in a file is of. A history may go over several files; each says which part of it it has."""
+    """The first record of a file. A journal may span several files, each with a segment of it."""
 
     config: KubeSchedulerConfiguration
     batch: int
-    """How many pods are decided in one step at most."""
+    """Pods to decide in one step, at most."""
     unschedulable_limit_ms: Millis = UNSCHEDULABLE_LIMIT_MS
-    """After how long a parked pod is tried again for no reason."""
+    """After how long an unschedulable pod is retried without an event."""
     segment: int = 1
     first_step: int = 1
     situate: str = __version__
@@ -63,7 +63,7 @@ class JournalHeader(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StepChanges(msgspec.Struct, frozen=True):
-    """What a step was told."""
+    """The input of a step."""
 
     step: int
     now: Millis
@@ -71,7 +71,7 @@ class StepChanges(msgspec.Struct, frozen=True):
 
 
 class StepEffects(msgspec.Struct, frozen=True):
-    """What a step answered: the effects, or only their digest."""
+    """The output of a step: the effects, or only their digest."""
 
     step: int
     effects: tuple[Effect, ...] | None
@@ -95,14 +95,14 @@ _DECODERS: Final[Mapping[str, msgspec.json.Decoder[Any]]] = MappingProxyType(
 
 @lru_cache(maxsize=1)
 def fingerprint() -> str:
-    """Of all kinds with their fields and defaults. Where two are the same, the same bytes mean the same."""
+    """A hash of all kinds with their fields and defaults. With equal fingerprints, equal bytes mean the same."""
     kinds = [*_CHANGES.values(), *_EFFECTS.values(), *_ITEMS.values()]
     schema = _without_words(msgspec.json.schema_components(kinds))
     return blake2b(json.dumps(schema, sort_keys=True).encode(), digest_size=8).hexdigest()
 
 
 def _without_words(value: Any) -> Any:
-    """What the fields are, without what is said about them."""
+    """A schema without titles and descriptions."""
     if isinstance(value, dict):
         words = ("description", "title") if "properties" in value else ()
         return {key: _without_words(held) for key, held in value.items() if key not in words}
@@ -141,7 +141,7 @@ _ENCODER: Final = msgspec.json.Encoder()
 
 
 def encode_record(record: JournalRecord) -> bytes:
-    """One line, with its end. Raises ValueError for what no file can hold, such as a lone surrogate."""
+    """One line, with its newline. Raises ValueError for text that is not UTF-8, such as a lone surrogate."""
     payload = _ENCODER.encode(_line(record))
     return b"%08x %s\n" % (crc32(payload), payload)
 
@@ -172,7 +172,7 @@ def _header_line(header: JournalHeader) -> _HeaderLine:
 
 
 def _without_keys(config: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:
-    """A history is shown around; the private keys of extenders are none of its business."""
+    """Journals are shared, so they must not have the private keys of extenders."""
     return replace(config, extenders=tuple(_without_key(extender) for extender in config.extenders))
 
 
@@ -189,14 +189,14 @@ def _named(one: Change | Effect) -> _Pair:
 
 
 def plain(one: Change | Effect) -> dict[str, Any]:
-    """One change or effect as plain values, its kind first: for people and other programs."""
+    """One change or effect as plain values, its kind first."""
     name, body = _named(one)
     fields: dict[str, Any] = msgspec.to_builtins(body)
     return {"is": name, **fields}
 
 
 def digest_of(effects: Sequence[Effect]) -> str:
-    """The same for the same effects in the same order, and for no others."""
+    """A digest of effects in their order."""
     return blake2b(_ENCODER.encode([_named(effect) for effect in effects]), digest_size=16).hexdigest()
 
 
@@ -226,7 +226,7 @@ _Place: TypeAlias = tuple[str, str]
 
 
 def decode_record(line: bytes, file: str = "", number: int = 0) -> JournalRecord:
-    """What `encode_record` wrote; `number` is the line's. Raises InputError."""
+    """Decode a line of `encode_record`; `number` is the line number. Raises InputError."""
     place = (file, f"record {number}" if number else "")
     payload = _checked(line, place)
     try:
@@ -246,7 +246,7 @@ def decode_record(line: bytes, file: str = "", number: int = 0) -> JournalRecord
 
 
 def _checked(line: bytes, place: _Place) -> bytes:
-    """The JSON of a line whose checksum is right."""
+    """The JSON of a line, after checking its checksum."""
     crc, blank, rest = line[:_CRC_CHARS], line[_CRC_CHARS : _CRC_CHARS + 1], line[_CRC_CHARS + 1 :]
     if blank != b" " or not rest.endswith(b"\n") or crc.strip(b"0123456789abcdef"):
         raise _wrong(place, "", NOT_A_RECORD)
@@ -257,7 +257,7 @@ def _checked(line: bytes, place: _Place) -> bytes:
 
 
 def _refuse_other_version(payload: bytes, place: _Place) -> None:
-    """A journal of another version may differ in anything but in saying so."""
+    """Reject another version first, since anything else in it may differ."""
     try:
         found = _VERSION.decode(payload)
     except msgspec.ValidationError:

@@ -1,4 +1,4 @@
-"""Latency tables: the bytes of a file to milliseconds by place, or one InputError that says what is wrong.
+"""Reads latency tables: milliseconds between places. Raises InputError.
 
 places:
   eu-users:

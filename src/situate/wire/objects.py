@@ -77,7 +77,7 @@ NAMESAKES: dict[str, tuple[str, type[Model]]] = {
 _BOM = b"\xef\xbb\xbf"
 _BRACE = re.compile(rb"\s*\{")
 _BEGINS_AS_JSON = re.compile(rb'\s*\{\s*["}]')
-# ValidationError, JSON of another shape, is one of the first: catch it before.
+# ValidationError is a DecodeError: catch it first.
 _NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _Typed = TypeVar("_Typed", bound=Model)
 
@@ -91,7 +91,7 @@ class Source(msgspec.Struct, frozen=True):
 
 @dataclass(slots=True)
 class Objects:
-    """Objects by kind, in the order they were read."""
+    """Objects by kind, in reading order."""
 
     pods: list[Pod] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)
@@ -112,10 +112,10 @@ class Objects:
     coscheduling_pod_groups: list[CoschedulingPodGroup] = field(default_factory=list)
     priority_classes: list[PriorityClass] = field(default_factory=list)
     ignored: dict[str, int] = field(default_factory=dict)
-    """Kinds that scheduling does not read, such as `Deployment (apps/v1)`, and how many of each."""
+    """Kinds that were ignored, such as `Deployment (apps/v1)`, with counts."""
 
     def named(self) -> Iterator[NamedObject]:
-        """What a cluster knows by name: all but pods, nodes and priority classes, kind by kind."""
+        """All objects but pods, nodes and priority classes, kind by kind."""
         for name in self.__slots__:
             if name not in ("pods", "nodes", "priority_classes", "ignored"):
                 yield from getattr(self, name)
@@ -150,7 +150,7 @@ _LIST_OF: dict[type[Model], str] = {
 
 
 def read_objects(sources: Iterable[Source]) -> Objects:
-    """All objects of all files. Two objects of one kind and name are an error, wherever they are."""
+    """All objects of all files. Raises InputError for two objects of one kind and name."""
     reader = _Reader()
     for source in sources:
         try:
@@ -161,7 +161,7 @@ def read_objects(sources: Iterable[Source]) -> Objects:
 
 
 def objects_of(items: Iterable[bytes | msgspec.Raw], file: str = "") -> Objects:
-    """Objects that come one by one as JSON, such as the items of a list."""
+    """Objects from single JSON documents, such as the items of a list."""
     reader = _Reader()
     for number, item in enumerate(items, 1):
         reader.read_json(item, _Place(file, f"item {number}"))
@@ -170,7 +170,7 @@ def objects_of(items: Iterable[bytes | msgspec.Raw], file: str = "") -> Objects:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where an object was found: the file, and where in it if it holds several."""
+    """Where an object is: the file, and the position if it has several."""
 
     file: str = ""
     within: str = ""
@@ -183,7 +183,7 @@ class _Place:
 
 
 def decode(kind: type[_Typed], data: bytes | msgspec.Raw) -> _Typed:
-    """An object of a known type, from JSON. Not checked, no defaults: for bytes that an API server wrote.
+    """An object of a known type, from JSON of an API server: no validation, no defaults.
 
     An absent field and a `null` one are the same.
     """
@@ -191,13 +191,13 @@ def decode(kind: type[_Typed], data: bytes | msgspec.Raw) -> _Typed:
 
 
 def decode_checked(kind: type[_Typed], data: bytes | msgspec.Raw, *, file: str = "", within: str = "") -> _Typed:
-    """An object of a known type, from JSON, checked and with the API server's defaults. Raises InputError."""
+    """An object of a known type, from JSON, validated and with the API server's defaults. Raises InputError."""
     place = _Place(file, within)
     return _usable(_decode(kind, data, place), place)
 
 
 def _usable(obj: _Typed, place: _Place) -> _Typed:
-    """The object with defaults, if nothing is wrong with it."""
+    """The object with defaults, if it is valid."""
     meta: ObjectMeta = obj.metadata  # type: ignore[attr-defined]
     problem = first_problem(obj)
     if problem is not None:
@@ -212,7 +212,7 @@ TOO_DEEP = "nested too deep"
 _DECODERS: dict[type[Model], msgspec.json.Decoder[Any]] = {kind: msgspec.json.Decoder(kind) for kind in _LIST_OF}
 
 
-# The two kinds that come by the hundred thousand: straight to the decoder, and to `decode` only for what is wrong.
+# The two kinds that come by the hundred thousand go straight to the decoder; `decode` is for errors.
 _decode_pod = msgspec.json.Decoder(Pod).decode
 _decode_node = msgspec.json.Decoder(Node).decode
 
@@ -251,7 +251,7 @@ def _json(data: bytes | msgspec.Raw, place: _Place) -> Any:
 
 
 def _complaint(data: bytes) -> str | None:
-    """Why it is not JSON; None if it is."""
+    """Why the data is not JSON; None if it is."""
     try:
         _HEAD.decode(data)
     except msgspec.ValidationError:
@@ -268,7 +268,7 @@ def _said(error: Exception) -> str:
 
 
 def _decode_again(kind: type[_Typed], data: bytes | msgspec.Raw, place: _Place, message: str) -> _Typed:
-    """Rare: a null where Kubernetes' own decoder shrugs, or something that is really wrong."""
+    """The slow path: a null that Kubernetes' decoder accepts, or an error."""
     try:
         value = msgspec.json.decode(data)
     except _NOT_JSON:
@@ -279,7 +279,7 @@ def _decode_again(kind: type[_Typed], data: bytes | msgspec.Raw, place: _Place, 
 
 
 def _name_in(data: bytes | msgspec.Raw) -> "_NamedOnly":
-    """As much as can be read of what the object is called."""
+    """The name of an invalid object, as far as it can be read."""
     try:
         return msgspec.json.decode(data, type=_NamedOnly)
     except _NOT_JSON:
@@ -287,7 +287,7 @@ def _name_in(data: bytes | msgspec.Raw) -> "_NamedOnly":
 
 
 def _convert(kind: type[_Typed], value: Any, place: _Place) -> _Typed:
-    """From plain values to an object, with nulls left out if need be."""
+    """An object from plain values, without nulls where needed."""
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError:
@@ -302,7 +302,7 @@ def _convert(kind: type[_Typed], value: Any, place: _Place) -> _Typed:
         raise InputError(problem, file=place.file, subject=_subject(kind, value, place), path=path) from None
 
 
-# In a mapping of these, Kubernetes reads null as the empty value; anywhere else as an absent field.
+# In a mapping of these, null is the empty value; anywhere else it is an absent field.
 _TEXT_MAPPINGS = frozenset(("labels", "annotations", "matchLabels", "nodeSelector"))
 _QUANTITY_MAPPINGS = frozenset(("requests", "limits", "allocatable", "capacity", "overhead", "allocatedResources"))
 
@@ -323,7 +323,7 @@ class _NamedOnly(msgspec.Struct):
 
 
 def _subject(kind: type[Model], value: Any, place: _Place) -> str:
-    """`Pod default/web`, from whatever can be read of it."""
+    """`Pod default/web`, as far as it can be read."""
     meta = value.get("metadata") if isinstance(value, Mapping) else getattr(value, "metadata", None)
     name, namespace = (meta.get("name"), meta.get("namespace")) if isinstance(meta, Mapping) else (None, None)
     found = ObjectMeta(name=_or_empty(name), namespace=_or_empty(namespace))
@@ -346,7 +346,7 @@ def _named(kind: type[Model], meta: ObjectMeta, place: _Place) -> str:
 
 
 class _Head(msgspec.Struct, rename="camel"):
-    """What an object or a list says it is. `items` stay bytes until their type is known."""
+    """The type of an object or list. `items` stay bytes until their type is known."""
 
     api_version: str | None = None
     kind: str | None = None
@@ -361,14 +361,14 @@ MAX_LISTS = 10  # lists in lists in lists
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """What a list says of its items, which need not say it themselves; and how many lists are around them."""
+    """The type that a list gives its items, and the nesting depth of lists."""
 
     kind: str = ""
     api_version: str = ""
     lists: int = 0
 
     def of_items(self, kind: str, api_version: str, place: _Place) -> "_Told":
-        """Items of a PodList are pods; those of a plain List say themselves what they are."""
+        """Items of a PodList are pods; items of a List have their own kind."""
         if self.lists >= MAX_LISTS:
             raise InputError(f"lists nested deeper than {MAX_LISTS} levels", file=place.file)
         if kind == "List":
@@ -377,14 +377,14 @@ class _Told:
 
 
 class _Reader:
-    """Gathers objects, and remembers where each came from."""
+    """Collects objects, and where each came from."""
 
     def __init__(self) -> None:
         self._objects = Objects()
         self._places: dict[tuple[type[Model], str], _Place] = {}
 
     def finished(self) -> Objects:
-        """What was read, with the priorities of pods looked up."""
+        """The objects, with the priorities of pods resolved."""
         objects = self._objects
         classes = priority_classes(objects.priority_classes)
         for index, pod in enumerate(objects.pods):
@@ -408,7 +408,7 @@ class _Reader:
         try:
             documents = list(load_yaml(data, source.name))
         except InputError:
-            # What begins as JSON was meant to be JSON: that complaint helps more.
+            # Data that starts like JSON was meant to be JSON: report that error.
             if _BEGINS_AS_JSON.match(data) and complaint != TOO_DEEP:
                 raise InputError(complaint, file=source.name) from None
             raise
@@ -437,7 +437,7 @@ class _Reader:
             self._add(_decode(model, data, place), place)
 
     def _read_value(self, value: Any, place: _Place, told: "_Told") -> None:
-        """The same, of plain values."""
+        """The same for plain values."""
         if value is None:
             return
         if not isinstance(value, dict):

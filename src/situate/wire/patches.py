@@ -1,4 +1,4 @@
-"""Patches, as JSON bytes: of a pod's status, of an event's series, of volumes and claims that are to be bound.
+"""Patches as JSON bytes: of pod status, event series, and volumes and claims to bind.
 
 Each names the uid and the version it holds for, where that is given: an object that is another by now is not patched.
 Opens nothing and knows no clock.
@@ -27,25 +27,25 @@ STRATEGIC: Final = "application/strategic-merge-patch+json"
 MERGE: Final = "application/merge-patch+json"
 
 BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
-"""On a volume whose claimRef was not set by a person, so that it is taken off again when the claim is gone."""
+"""Annotates a volume whose claimRef a controller set, which removes it again when the claim is gone."""
 SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
 
 
 class ConditionPatch(NamedTuple):
-    """A condition of a pod, as it is to be."""
+    """A pod condition to set."""
 
     type: str
     status: str
     reason: str
     message: str
     generation: int = 0
-    """Of the pod that was judged; 0 if that is not known."""
+    """The observed generation of the pod; 0 if unknown."""
     since_ns: int | None = None
-    """When it came to this status; None if it had it before."""
+    """When the status changed; None if it did not."""
 
 
 def status_patch(uid: str, version: str, conditions: Iterable[ConditionPatch], nominated: str | None) -> bytes:
-    """Set conditions, leaving those of other types as they are; and the nominated node, "" for none, None as it is."""
+    """Set conditions, without touching other types, and the nominated node: "" clears it, None leaves it."""
     fields = (
         [b'"conditions":[' + b",".join(listed) + b"]"] if (listed := [_condition(one) for one in conditions]) else []
     )
@@ -77,7 +77,7 @@ def series_patch(count: int, last_ns: int) -> bytes:
 
 
 def bind_volume(version: str, claim: PodRef, claim_version: str, *, annotate: bool) -> bytes:
-    """Have a volume name the claim that it is for. `annotate`: nobody had reserved it for the claim before."""
+    """Set the claimRef of a volume. `annotate`: it was not reserved for the claim before."""
     more = b',"annotations":{"%b":"yes"}' % BOUND_BY_CONTROLLER.encode() if annotate else b""
     return b'{%b"spec":{"claimRef":{"apiVersion":"v1","kind":"PersistentVolumeClaim","namespace":%b,"name":%b%b}}}' % (
         _metadata("", version, more),
@@ -88,12 +88,12 @@ def bind_volume(version: str, claim: PodRef, claim_version: str, *, annotate: bo
 
 
 def release_volume(version: str) -> bytes:
-    """Take the claim off a volume again, and the annotation that came with it."""
+    """Remove the claimRef of a volume, and its annotation."""
     more = b',"annotations":{"%b":null}' % BOUND_BY_CONTROLLER.encode()
     return b'{%b"spec":{"claimRef":null}}' % _metadata("", version, more)
 
 
 def select_node(uid: str, version: str, node: str) -> bytes:
-    """Have a claim's volume provisioned for a node."""
+    """Select the node for which to provision a claim's volume."""
     more = b',"annotations":{"%b":%b}' % (SELECTED_NODE.encode(), quoted(node))
     return b"{%b}" % _metadata(uid, version, more)[:-1]

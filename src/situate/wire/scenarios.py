@@ -1,4 +1,4 @@
-"""Recorded clusters: one line of JSON with objects, the pods that wait, and perhaps a configuration."""
+"""Recorded clusters: a line of JSON with objects, pending pods, and optionally a configuration."""
 
 import msgspec
 
@@ -19,7 +19,7 @@ class Scenario(msgspec.Struct, frozen=True):
     objects: Objects
     pending: list[Pod]
     sequence: bool
-    """Whether each pod is bound where it was put before the next is asked about."""
+    """Whether to bind each pod before deciding the next."""
     config: KubeSchedulerConfiguration
 
 

@@ -1,4 +1,4 @@
-"""Watch frames and pages of lists, from bytes to objects: one pass over each, straight into the partial structs.
+"""Decodes watch frames and pages of lists, in one pass, straight into the partial structs.
 
 For bytes that an API server wrote: they are not checked, and get no defaults, because it has seen to both. An object
 that does not decode is reported by what can be read of its metadata, and spoils neither its frame nor its page. What is
@@ -26,12 +26,12 @@ DELETED: Final = "DELETED"
 BOOKMARK: Final = "BOOKMARK"
 ERROR: Final = "ERROR"
 INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
-"""The annotation of the bookmark that ends the list in a watch which began with one."""
+"""The annotation of the bookmark that ends the initial list of a watch."""
 NOT_A_FRAME: Final = "not a watch event"
 NOT_A_LIST: Final = "not a list"
 NO_NAME: Final = "metadata.name: Required value"
 
-# ValidationError, JSON of another shape, is one of the first.
+# ValidationError is a DecodeError.
 _NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _Typed = TypeVar("_Typed", bound=Model)
 
@@ -55,11 +55,11 @@ class Frame(msgspec.Struct, Generic[_Typed], frozen=True, gc=False):
 
     type: str
     item: Item[_Typed]
-    """Of a bookmark or an error, only the version."""
+    """For a bookmark, only the version."""
     listed: bool = False
-    """Of a bookmark: that the list which this watch began with is complete."""
+    """For a bookmark: the initial list is complete."""
     status: bytes = b""
-    """Of an error: the Status object, as JSON."""
+    """For an error: the Status, as JSON."""
 
 
 class ListPage(msgspec.Struct, Generic[_Typed], frozen=True, gc=False):
@@ -68,11 +68,11 @@ class ListPage(msgspec.Struct, Generic[_Typed], frozen=True, gc=False):
     items: list[Item[_Typed]]
     version: str
     more: str
-    """What to ask for the next page with; empty if this was the last."""
+    """The continue token; empty on the last page."""
 
 
 class _Known(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """What must be known of an object that cannot be read otherwise."""
+    """The metadata of an object that does not decode."""
 
     name: str = ""
     namespace: str = ""
@@ -118,7 +118,7 @@ class Reader(Generic[_Typed]):
         ).decode
 
     def frame(self, line: bytes) -> Frame[_Typed]:
-        """One line of a watch. Raises InputError if it is no frame."""
+        """Decode a line of a watch. Raises InputError."""
         try:
             read = self._frame(line)
         except _NOT_JSON:
@@ -128,7 +128,7 @@ class Reader(Generic[_Typed]):
         return Frame(read.type, _item(read.object))
 
     def page(self, data: bytes) -> ListPage[_Typed]:
-        """A list. Raises InputError if it is none."""
+        """Decode a list. Raises InputError."""
         try:
             read = self._page(data)
         except _NOT_JSON:

@@ -1,4 +1,4 @@
-"""Bench workloads: one JSON object {nodes, bound, pending}, its items left as bytes until they are asked for."""
+"""Bench workloads: one JSON object {nodes, bound, pending}, with items that are decoded on demand."""
 
 import msgspec
 
@@ -8,7 +8,7 @@ __all__ = ["Workload", "decode_workload"]
 
 
 class Workload(msgspec.Struct):
-    """Nodes, pods that are bound, and pods that wait, each as the bytes of its own object."""
+    """Nodes, bound pods and pending pods, each as JSON bytes."""
 
     nodes: list[msgspec.Raw]
     bound: list[msgspec.Raw]
@@ -19,7 +19,7 @@ _WORKLOAD = msgspec.json.Decoder(Workload)
 
 
 def decode_workload(data: bytes | memoryview, file: str = "") -> Workload:
-    """The parts refer to `data`, which stays in memory for as long as any of them does. Raises InputError."""
+    """The items refer to `data`, and keep it in memory. Raises InputError."""
     try:
         return _WORKLOAD.decode(data)
     except msgspec.ValidationError as error:

@@ -1,4 +1,4 @@
-"""YAML text to plain values, as kubectl reads it, with bounds on everything a hostile file could blow up.
+"""Decodes YAML as kubectl does, with limits against hostile files.
 
 Values are built straight from the parser's events, one at a time, so depth and size are known before they can hurt:
 the loaders that come with the parser recurse, and crash on deep nesting. Scalars follow kubectl: YAML 1.1's booleans
@@ -32,7 +32,7 @@ _BOOLEANS = {
 }
 _NULLS = frozenset(("", "~", "null", "Null", "NULL"))
 _MERGE = object()  # in the place of a key: what follows is to be merged
-# What a scalar that is not plain text can begin with.
+# First characters of scalars that are not plain text.
 _SPECIAL = frozenset("0123456789+-.~yYnNtTfFoO<")
 _INTEGER = re.compile(r"[+-]?(0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|[1-9][0-9]*|0)", re.ASCII)
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", re.ASCII)
@@ -100,7 +100,7 @@ class _Frame:
         self.nodes_before = nodes_before
         self.height = 1
         self.key: Any = None
-        # Of a mapping into which others were merged, the keys that it has itself.
+        # The own keys of a mapping with merged ones.
         self.own_keys: set[str] | None = None
 
 
@@ -113,7 +113,7 @@ class _Builder:
         self.document: Any = None
         self._file = file
         self._stack: list[_Frame] = []
-        # Anchor -> value, how many nodes it holds, how deep it is; None while it is being built.
+        # Anchor -> value, number of nodes, depth; None while it is being built.
         self._anchors: dict[str, tuple[Any, int, int] | None] = {}
         self._nodes = 0
         self._aliased = 0
@@ -224,7 +224,7 @@ class _Builder:
             into[key] = value
 
     def _merge(self, frame: _Frame, value: Any, event: Any) -> None:
-        """Keys after `<<` win over merged ones, and merged ones over keys before it, as kubectl has it."""
+        """As in kubectl, keys after `<<` win over merged ones, and merged ones over keys before it."""
         mappings = value if type(value) is list else [value]
         if not all(type(one) is dict for one in mappings):
             raise self._error(event, "only mappings can be merged with <<")
@@ -275,7 +275,7 @@ def _integer(text: str) -> int:
 
 
 def _finite(number: str, text: str) -> Any:
-    """As a float, or the text itself if none is as large."""
+    """The float, or the text if it is out of range."""
     try:
         value = float(number)
     except ValueError:
@@ -284,7 +284,7 @@ def _finite(number: str, text: str) -> Any:
 
 
 def _as_key(value: Any) -> str | None:
-    """Kubernetes' JSON has only text for keys; numbers and booleans become it."""
+    """JSON has only string keys; numbers and booleans are converted."""
     if value is True or value is False:
         return "true" if value else "false"
     if isinstance(value, float) and value.is_integer() and abs(value) < _EXACT:

@@ -1,4 +1,4 @@
-"""Patches of objects as an API server does them, on decoded JSON: merge, JSON, strategic merge, and server-side apply.
+"""Patches as an API server applies them, on decoded JSON: merge, JSON, strategic merge, and server-side apply.
 
 Pure: an object and a patch in, an object out, nothing changed in place. Limits on bytes and depth are set by whoever
 decodes the bodies; defaults, validation and dry run are the server's.

@@ -1,4 +1,4 @@
-"""Server-side apply, and the owners of fields that every other write leaves behind.
+"""Server-side apply, and the managed fields of every other write.
 
 `updated` is for all that create, replace or patch; `applied` for apply. Both give the object with its new
 managedFields. Neither fills in defaults, validates, or restores what a client cannot write (uid, creationTimestamp and
@@ -60,11 +60,11 @@ LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 BEFORE_FIRST_APPLY: Final = "before-first-apply"
 KUBECTL: Final = "kubectl"
 MAX_FIELDS: Final = 10_000
-"""Values in a configuration, of all depths: each costs some ten microseconds, and its own weight again in the store."""
+"""Values in a configuration, at all depths: each costs ten microseconds, and its size again in the store."""
 TOO_MANY_FIELDS: Final = "The allowed maximum fields in an applied configuration is {limit}, got {count}"
 MAX_ANNOTATIONS: Final = 256 * 1024  # bytes, names and values of all together
 
-# Fields that are the system's: nobody owns them.
+# System fields, which nobody owns.
 _SYSTEM: Final = from_paths(
     tuple(field_step(name) for name in path.split("."))
     for path in (
@@ -100,8 +100,7 @@ class FieldWriter:
 
 
 def updated(live: Json | None, new: Json, writer: FieldWriter) -> Json:
-    """The new object, as it is to be stored, with managedFields that say what the writer changed. `live` is None if it
-    was not there before."""
+    """The new object with the managedFields of the writer's changes. `live` is None for a create."""
     owners = _asked_for(live, new, writer)
     if live is not None and not owners:
         return _with_owners(new, {})  # nobody has ever been tracked, or all were asked to be forgotten
@@ -110,7 +109,7 @@ def updated(live: Json | None, new: Json, writer: FieldWriter) -> Json:
 
 
 def _asked_for(live: Json | None, new: Json, writer: FieldWriter) -> Owners:
-    """The owners to start from. A client may write managedFields, but not by way of a subresource."""
+    """The owners before the write. A client may write managedFields, but not through a subresource."""
     entries, before = new.get("metadata", {}).get("managedFields"), _entries(live)
     if not writer.subresource and entries != before:
         if is_reset(entries):
@@ -138,7 +137,7 @@ def _after_update(live: Json, new: Json, owners: Owners, writer: FieldWriter) ->
 
 
 def applied(live: Json | None, config: Json, writer: FieldWriter, *, force: bool = False) -> Json:
-    """The live object with the configuration applied. Without force, ApplyConflictError if others own what changes."""
+    """Apply the configuration to the live object. Without force, ApplyConflictError if others own what changes."""
     _check(config, writer)
     result, lost = _apply(live, config, stored(_entries(live)), writer)
     if lost and not force:
@@ -163,7 +162,7 @@ def _check(config: Json, writer: FieldWriter) -> None:
 
 
 def _apply(live: Json | None, config: Json, owners: Owners, writer: FieldWriter) -> tuple[Json, dict[OwnerId, Fields]]:
-    """The object, and what others lose by it."""
+    """The object, and the fields that other owners lose."""
     shape, me = writer.schema, writer.owner(APPLY)
     before = _bare(live) if live is not None else {"metadata": {}}
     if live is not None and not owners:
@@ -171,8 +170,8 @@ def _apply(live: Json | None, config: Json, owners: Owners, writer: FieldWriter)
         owners = _after_update(blank(writer.api_version, writer.kind), before, {}, earlier)
     last = owners.get(me)
 
-    # 1. Merge. 2. Own what was applied, and nothing else. 3. Take away what was owned before and is not applied any
-    # more. 4. See who loses something by that.
+    # 1. Merge. 2. The applier owns exactly what it applied. 3. Remove what it owned before and no longer applies.
+    # 4. Find out which owners lose fields.
     new = merged(before, config, shape)
     mine = without(fields_of(config, shape), writer.unwritable)
     owners = {**owners, me: OwnedFields(mine, writer.api_version, last.time if last else None)}
@@ -192,7 +191,7 @@ def _apply(live: Json | None, config: Json, owners: Owners, writer: FieldWriter)
 
 
 def _pruned(new: Json, owners: Owners, last: Fields, shape: MergeSchema) -> Json:
-    """Without what the applier owned and left out this time, unless somebody else owns it."""
+    """Without the fields that the applier owned and left out, unless another manager owns them."""
     kept: Fields = EMPTY
     for share in owners.values():
         kept = union(kept, collapsed(share.fields, shape))
@@ -208,8 +207,8 @@ def _pruned(new: Json, owners: Owners, last: Fields, shape: MergeSchema) -> Json
 def _settled(
     live: Json, new: Json, owners: Owners, writer: FieldWriter, me: OwnerId | None
 ) -> tuple[dict[OwnerId, AnyOwnedFields], FieldChanges, dict[OwnerId, Fields]]:
-    """The owners after a change (nobody but the writer owns what it changed, and nobody what is gone), the change, and
-    what others owned of it."""
+    """The owners after a change, the change, and the changed fields that others owned. Only the writer owns what it
+    changed, and nobody owns what is gone."""
     comparison = compared(live, new, writer.schema)
     if blocked := writer.unwritable:
         comparison = FieldChanges(*(without(fields, blocked) for fields in comparison))
@@ -234,7 +233,7 @@ def _settled(
 
 
 def _unchanged_since_last_applied(live: Json, writer: FieldWriter) -> Fields:
-    """What client-side apply wrote, and nobody has changed since: kubectl may take it over without force."""
+    """The fields of client-side apply that nobody has changed since: kubectl may take them over without force."""
     try:
         config = msgspec.json.decode(live["metadata"]["annotations"][LAST_APPLIED])
     except (KeyError, TypeError, msgspec.DecodeError, RecursionError):
@@ -252,7 +251,7 @@ def _unchanged_since_last_applied(live: Json, writer: FieldWriter) -> Fields:
 
 
 def _with_last_applied(result: Json, config: Json) -> Json:
-    """Keep client-side apply's annotation in step, where there is one, so that going back works."""
+    """Update the annotation of client-side apply, if there is one, so that a client can return to it."""
     metadata = result["metadata"]
     annotations = metadata.get("annotations") or {}
     if not annotations.get(LAST_APPLIED):

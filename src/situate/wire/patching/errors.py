@@ -1,4 +1,4 @@
-"""A patch that cannot be applied: what is wrong with it, and the HTTP status that says so."""
+"""The errors of patches, with their HTTP status."""
 
 from typing import Any, Final, NamedTuple
 
@@ -13,7 +13,7 @@ MAX_SHOWN: Final = 1_000  # characters of a client's own words in an answer
 
 
 class PatchError(ValueError):
-    """Nothing was changed. `str()` is the message of the Status, `status` its code."""
+    """The patch cannot be applied. `str()` is the message of the Status, `status` its code."""
 
     def __init__(self, message: str, status: int = BAD_REQUEST) -> None:
         super().__init__(message)
@@ -21,7 +21,7 @@ class PatchError(ValueError):
 
 
 class Conflict(NamedTuple):
-    """A field that somebody else owns and that would have another value."""
+    """A field of another manager that would change."""
 
     manager: str
     """As in the message: `"kubectl-client-side-apply" using apps/v1`."""
@@ -30,7 +30,7 @@ class Conflict(NamedTuple):
 
 
 class ApplyConflictError(PatchError):
-    """An apply without force would have changed what others own. For a Status of reason Conflict."""
+    """An apply without force would change fields of other managers."""
 
     def __init__(self, message: str, conflicts: tuple[Conflict, ...]) -> None:
         super().__init__(message, CONFLICT)
@@ -46,7 +46,7 @@ class ApplyConflictError(PatchError):
 
 
 def go_text(value: Any) -> str:
-    """As Go prints a decoded value, since messages in Kubernetes' wording contain that."""
+    """A decoded value as Go prints it, for Kubernetes' messages."""
     text = _go_text(value)
     return text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "..."
 

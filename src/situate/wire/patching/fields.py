@@ -44,9 +44,9 @@ class Fields:
     """A set of paths that start here."""
 
     here: bool = False
-    """Whether this very place is in the set."""
+    """Whether this path itself is in the set."""
     inside: Mapping[Step, "Fields"] = field(default_factory=dict)
-    """Never holds an empty set."""
+    """Has no empty sets."""
 
     def __bool__(self) -> bool:
         return self.here or bool(self.inside)
@@ -59,9 +59,9 @@ EMPTY: Final = Fields()
 LEAF: Final = Fields(here=True)
 
 CACHED: Final = 8_192
-"""Steps: they come again and again, the same fields, names and ports in every object of a kind."""
+"""Cached steps: every object of a kind has the same fields, names and ports."""
 MAX_CACHED: Final = 200
-"""Characters of a step that is worth it."""
+"""Longer steps are not cached."""
 
 # Go escapes these in JSON, even inside a step.
 _HTML: Final = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"})
@@ -115,7 +115,7 @@ def intersection(left: Fields, right: Fields) -> Fields:
 
 
 def difference(left: Fields, right: Fields) -> Fields:
-    """What is in the left set, and not, at the very same path, in the right one."""
+    """The paths of the left set that are not in the right one."""
     if not right:
         return left
     rest = {step: own for step, mine in left.inside.items() if (own := difference(mine, right.at(step)))}
@@ -123,7 +123,7 @@ def difference(left: Fields, right: Fields) -> Fields:
 
 
 def without(left: Fields, right: Fields) -> Fields:
-    """What is in the left set, and neither in the right one nor inside something that is."""
+    """The paths of the left set that are neither in the right one nor below one of its paths."""
     if right.here:
         return EMPTY
     if not right:
@@ -133,7 +133,7 @@ def without(left: Fields, right: Fields) -> Fields:
 
 
 def touches(tree: Mapping[str, Any], fields: Fields) -> bool:
-    """Whether a set, as FieldsV1, may have something in common with another. It has not if this says so."""
+    """Whether a set, as FieldsV1, may intersect another. False is certain."""
     for step, below in fields.inside.items():
         node = tree.get(step)
         if node is not None and (below.here or touches(node, below)):
@@ -159,7 +159,7 @@ def _from_tree(tree: dict[str, Any]) -> Fields:
 
 
 def paths(fields: Fields, start: Path = ()) -> Iterator[Path]:
-    """All paths, in Kubernetes' order: at each place first what is there, then what is inside."""
+    """All paths in Kubernetes' order: parents before children."""
     steps = sorted(fields.inside, key=_rank)
     for step in steps:
         if fields.inside[step].here:
@@ -181,7 +181,7 @@ def _node_to_v1(fields: Fields) -> dict[str, Any]:
 
 
 def from_v1(tree: Any) -> Fields:
-    """From FieldsV1; PatchError for what is none. Steps of kinds that are not known are left out."""
+    """Parse FieldsV1, without steps of unknown types. Raises PatchError."""
     return Fields(False, _node_from_v1(tree).inside)
 
 
@@ -197,7 +197,7 @@ def _node_from_v1(tree: Any) -> Fields:
 
 
 def _canonical(text: str) -> Step:
-    """The one spelling of a step that may be spelled in several; "" for one of an unknown kind."""
+    """The canonical spelling of a step; "" for one of an unknown type."""
     return text if text[:2] == "f:" else _respelled(text)
 
 

@@ -1,4 +1,4 @@
-"""The ground that walks over objects share: how an item of a list is named, and how a value is walked into."""
+"""Shared by all walks over objects: the key of a list item, and how to descend into a value."""
 
 from typing import Any, Final, Literal
 
@@ -9,7 +9,7 @@ from situate.wire.patching.schema import MergeSchema
 __all__ = ["MISSING", "Way", "by_step", "common_way", "or_empty", "step_of", "way_of"]
 
 Way = Literal["leaf", "object", "list"]
-"""A leaf is one value, whatever is in it."""
+"""A leaf is one value, whatever it contains."""
 
 
 class _Missing:
@@ -20,7 +20,7 @@ MISSING: Final = _Missing()
 
 
 def step_of(item: Any, shape: MergeSchema, path: Path = ()) -> Step:
-    """How an item of a list is named. PatchError for one that cannot be."""
+    """The key of a list item. Raises PatchError if it has none."""
     if shape.form == "set":
         if item is None or isinstance(item, dict | list):
             raise PatchError(f"{path_text(path)}: a list of scalars has an item that is none")
@@ -49,7 +49,7 @@ def way_of(value: Any, shape: MergeSchema) -> Way:
 
 
 def common_way(left: Any, right: Any, shape: MergeSchema) -> Way:
-    """Null and nothing go along with whatever the other is; and two that are empty are one value."""
+    """Null and missing take the type of the other value; two empty ones are a leaf."""
     if left is MISSING or left is None:
         way = way_of(right, shape)
     elif right is MISSING or right is None:

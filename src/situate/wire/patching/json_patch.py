@@ -1,4 +1,4 @@
-"""JSON patch, RFC 6902, by the jsonpatch library, with limits on what one request may make us do."""
+"""JSON patch (RFC 6902) with the jsonpatch library and limits."""
 
 import copy
 from typing import Any, Final
@@ -22,7 +22,7 @@ TOO_MUCH: Final = (
 
 
 def json_patched(target: dict[str, Any], operations: Any) -> dict[str, Any]:
-    """The target after all operations. PatchError if one of them cannot be carried out; then none was."""
+    """The target after all operations. PatchError if one of them fails; then none was applied."""
     if not isinstance(operations, list):
         raise PatchError("a JSON patch must be a list of operations", BAD_REQUEST)
     if len(operations) > MAX_OPERATIONS:
@@ -40,7 +40,7 @@ def json_patched(target: dict[str, Any], operations: Any) -> dict[str, Any]:
                 copied += _size_at(result, asked.get("from"))
                 if copied > MAX_COPIED_BYTES:
                     raise PatchError(TOO_MUCH.format(size=copied, limit=MAX_COPIED_BYTES), UNPROCESSABLE)
-            # The library puts the patch's own value into the document; a later operation must not change the patch.
+            # The library inserts the value itself; a later operation must not change the patch.
             result = jsonpatch.JsonPatch([copy.deepcopy(asked)]).apply(result, in_place=True)
         except (
             jsonpatch.JsonPatchException,

@@ -37,17 +37,17 @@ FIELDS_TYPE: Final = "FieldsV1"
 
 
 class OwnerId(NamedTuple):
-    """Who owns something."""
+    """The identity of an owner."""
 
     manager: str
     operation: str
     api_version: str
-    """"" for those who apply."""
+    """"" for an apply."""
     subresource: str = ""
 
     @property
     def sort_key(self) -> str:
-        """The owner as Kubernetes spells it inside, by which it sorts."""
+        """The owner as Kubernetes encodes it for sorting."""
         named = {
             "manager": self.manager,
             "operation": self.operation,
@@ -65,7 +65,7 @@ class OwnerId(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class OwnedFields:
-    """What somebody owns."""
+    """The fields of an owner."""
 
     fields: Fields
     api_version: str
@@ -75,7 +75,7 @@ class OwnedFields:
 
 @dataclass(frozen=True, slots=True)
 class StoredOwnedFields:
-    """What somebody owns, as we have stored it. Most writes touch what few own, and need not read the rest."""
+    """The fields of an owner, decoded on demand: most writes touch the fields of few owners."""
 
     entry: Mapping[str, Any]
 
@@ -98,19 +98,19 @@ Owners = Mapping[OwnerId, AnyOwnedFields]
 
 
 def is_reset(entries: Any) -> bool:
-    """Whether a client asks to forget all owners: an empty list, or one with an empty entry."""
+    """Whether a client clears all owners: an empty list, or one with an empty entry."""
     return entries in ([], [{}])
 
 
 def decoded(entries: Any) -> dict[OwnerId, OwnedFields]:
-    """From managedFields. PatchError if there is something wrong with it."""
+    """Decode managedFields. Raises PatchError."""
     if not isinstance(entries, list):
         raise PatchError("metadata.managedFields must be a list")
     return dict(_parse_entry(entry, index) for index, entry in enumerate(entries))
 
 
 def stored(entries: list[dict[str, Any]]) -> dict[OwnerId, StoredOwnedFields]:
-    """From the managedFields of an object that was stored, and so are as `encoded` writes them."""
+    """Decode the managedFields of a stored object, which `encoded` wrote."""
     return {_owner_of(entry): StoredOwnedFields(entry) for entry in entries}
 
 
@@ -162,7 +162,7 @@ def _entry(owner: OwnerId, share: AnyOwnedFields) -> dict[str, Any]:
 
 
 def capped(owners: Owners) -> dict[OwnerId, AnyOwnedFields]:
-    """At most MAX_UPDATERS that do not apply: the oldest of each version are put together under one name."""
+    """Keep at most MAX_UPDATERS updaters: merge the oldest of each version under one name."""
     kept = dict(owners)
     updaters = sorted(
         (owner for owner in kept if owner.operation == UPDATE),
@@ -187,7 +187,7 @@ def capped(owners: Owners) -> dict[OwnerId, AnyOwnedFields]:
 
 
 def _utc(time: Any) -> str | None:
-    """A time to the second, so that times sort as texts."""
+    """A time to the second, so that times sort as strings."""
     if time is None:
         return None
     try:

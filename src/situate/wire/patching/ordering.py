@@ -10,7 +10,7 @@ Ident = tuple[type, Any]
 
 
 def ident(value: Any) -> Ident:
-    """A scalar, told apart as JSON does: 1, true and "1" are three values."""
+    """A scalar with its JSON type: 1, true and "1" differ."""
     if isinstance(value, dict | list):
         raise PatchError("a merge key must be a scalar")
     return type(value), value

@@ -1,4 +1,4 @@
-"""Objects with the shapes of their fields: who would own what, what changed, and two merged into one.
+"""Objects with their merge schemas: the fields of an object, changes between two, and the merge of two.
 
 Four walks over the same ground, as structured merge and diff defines them: `fields_of`, `compared`, `merged` and
 `removed`. They take decoded JSON and return new values, which may share parts with the old ones; neither is to be
@@ -28,7 +28,7 @@ __all__ = [
 
 
 class FieldChanges(NamedTuple):
-    """What differs between an object and another."""
+    """The difference between two objects."""
 
     removed: Fields
     modified: Fields
@@ -39,7 +39,7 @@ NOTHING: Final = FieldChanges(EMPTY, EMPTY, EMPTY)
 
 
 def fields_of(value: Any, shape: MergeSchema) -> Fields:
-    """The fields that whoever applies this object owns."""
+    """The fields that an apply of this object owns."""
     match way_of(value, shape):
         case "object":
             inside = {
@@ -48,7 +48,7 @@ def fields_of(value: Any, shape: MergeSchema) -> Fields:
             }
             return Fields(False, {step: below for step, below in inside.items() if below})
         case "list":
-            # Of items that are there twice, nobody owns what is inside.
+            # Nobody owns the content of duplicate items.
             rows = by_step(value, shape).items()
             return Fields(
                 False,
@@ -61,7 +61,7 @@ def fields_of(value: Any, shape: MergeSchema) -> Fields:
 
 
 def compared(old: Any, new: Any, shape: MergeSchema) -> FieldChanges:
-    """What is to be done to the old object to have the new one."""
+    """The changes from the old object to the new one."""
     if old is MISSING:
         return FieldChanges(EMPTY, EMPTY, _everything(new, shape))
     if new is MISSING:
@@ -96,7 +96,7 @@ def _collected(inner: Iterable[tuple[Step, FieldChanges]]) -> FieldChanges:
 
 
 def _compared_items(old: Sequence[Any], new: Sequence[Any], shape: MergeSchema) -> FieldChanges:
-    """Items of one key: one or none of them as a rule, several in old objects that were never valid."""
+    """Items of one key: usually at most one; several in old objects that were never valid."""
     if len(old) <= 1 and len(new) <= 1:
         return compared(old[0] if old else MISSING, new[0] if new else MISSING, shape)
     if len(old) > 1 and len(new) > 1:
@@ -107,7 +107,7 @@ def _compared_items(old: Sequence[Any], new: Sequence[Any], shape: MergeSchema) 
 
 
 def _everything(value: Any, shape: MergeSchema) -> Fields:
-    """A value that comes or goes as a whole, and all that is inside."""
+    """A value that is added or removed as a whole, with its content."""
     if not value or isinstance(value, str | int | float):
         return LEAF
     match way_of(value, shape):
@@ -123,7 +123,7 @@ def _everything(value: Any, shape: MergeSchema) -> Fields:
 
 
 def merged(live: Any, config: Any, shape: MergeSchema) -> Any:
-    """The live object with all that the configuration says. PatchError if that has an item of a list twice."""
+    """Merge the configuration into the live object. PatchError if it has duplicate list items."""
     return _merge(live, config, shape, ())
 
 
@@ -153,7 +153,7 @@ def _merge_lists(live: list[Any], config: list[Any], shape: MergeSchema, path: P
         if step not in theirs:
             result.append(live[index])
             continue
-        # An item that the live list has twice is not merged with, but replaced.
+        # A duplicate item of the live list is replaced, not merged.
         before = ours.get(step, ())
         mine = MISSING if len(before) != 1 else before[0]
         result.append(_merge(mine, theirs[step][0], shape.item, (*path, step)))
@@ -240,21 +240,21 @@ def collapsed(fields: Fields, shape: MergeSchema) -> Fields:
 
 
 def size(value: Any) -> int:
-    """How many values there are in a value, itself not counted."""
+    """How many values a value contains."""
     if isinstance(value, dict):
         return len(value) + sum(map(size, value.values()))
     return len(value) + sum(map(size, value)) if isinstance(value, list) else 0
 
 
 def without_nulls(value: Any) -> Any:
-    """Null in a field means no value, once an object is decoded."""
+    """The object without null fields."""
     if isinstance(value, dict):
         return {name: without_nulls(inner) for name, inner in value.items() if inner is not None}
     return [without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
 def without_hollows(value: Any, shape: MergeSchema) -> Any:
-    """The object without nulls, and without empty lists that nobody can own: as it is once it has been stored."""
+    """The object as it is stored: without nulls, and without empty lists that nobody can own."""
     if isinstance(value, dict):
         return {
             name: without_hollows(inner, shape.field(name))

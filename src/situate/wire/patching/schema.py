@@ -1,4 +1,4 @@
-"""The shapes of objects: which lists are merged by which key, and which values have one owner as a whole.
+"""The merge schemas of objects: the key of each list, and which values are atomic.
 
 Shapes come from the table of messages, wire/schema. A field without merge words has the shape OPEN: an object in it is
 merged field by field, anything else is one value. Nothing here validates an object.
@@ -16,17 +16,17 @@ __all__ = ["OPEN", "Key", "MergeSchema", "blank", "is_served", "resets", "merge_
 
 
 class Key(NamedTuple):
-    """A field by which the items of a list are told apart."""
+    """A key field of list items."""
 
     name: str
     default: str = ""
     optional: bool = False
-    """An item without it is another item than one with it, whatever its value."""
+    """An item without it differs from every item with it."""
 
 
 @dataclass(frozen=True, slots=True)
 class MergeSchema:
-    """How a value is merged, and how finely it is owned."""
+    """How a value is merged, and at which depth it is owned."""
 
     form: Literal["open", "atomic", "keyed", "set"] = "open"
     keys: tuple[Key, ...] = ()
@@ -39,12 +39,12 @@ class MergeSchema:
     items that have one owner each."""
 
     def field(self, name: str) -> "MergeSchema":
-        """The shape of a field of an object of this shape."""
+        """The schema of a field."""
         return _fields(self.type).get(name, OPEN) if self.type else OPEN
 
     @property
     def item(self) -> "MergeSchema":
-        """The shape of the items of a list of this shape."""
+        """The schema of the list's items."""
         return _item_of(self.type)
 
 
@@ -98,7 +98,7 @@ def _parse_key(text: str) -> Key:
 
 @cache
 def merge_schema(api_version: str, kind: str) -> MergeSchema:
-    """The shape of a kind's objects. For a kind that is not in the table, only the metadata's is known."""
+    """The schema of a kind. For a kind that is not in the table, it covers the metadata only."""
     one = message_of(api_version, kind)
     return MergeSchema(type=_UNKNOWN if one is None else one.name)
 
@@ -136,7 +136,7 @@ def _zero(field: Field) -> Any:
 
 @cache
 def resets(kind: str, subresource: str) -> tuple[tuple[str, ...], ...]:
-    """Paths that a request cannot write, and so never owns."""
+    """Paths that a request cannot write, and so cannot own."""
     versions = [version for version, name in kinds() if name == kind]
     if not any("status" in _fields(kinds()[version, kind]) for version in versions):
         return ()

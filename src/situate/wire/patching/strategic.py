@@ -1,4 +1,4 @@
-"""Strategic merge patch: a merge patch that knows which lists are merged by which key.
+"""Strategic merge patch: a merge patch that merges lists by key.
 
 Directives in a patch: `$patch: replace` or `delete` in an object or a list's item, `$deleteFromPrimitiveList/<field>`,
 `$setElementOrder/<field>` and `$retainKeys`. Null removes a field. A list that is not merged is replaced.
@@ -60,7 +60,7 @@ def _directed(patch: dict[str, Any]) -> dict[str, Any]:
 
 
 def _retained(target: dict[str, Any], patch: dict[str, Any], keys: Any) -> dict[str, Any]:
-    """Only the named fields of the target; the patch must not bring others."""
+    """Keep only the named fields of the target; the patch must not add others."""
     if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):
         raise PatchError(BAD_RETAIN)
     kept = frozenset(keys)
@@ -102,7 +102,7 @@ def _merge_field(result: dict[str, Any], name: str, value: Any, shape: MergeSche
 
 
 def _plain(value: Any) -> Any:
-    """What was not there before, without nulls and without what a directive was to be done to."""
+    """A new value, without nulls and directives."""
     if isinstance(value, dict):
         return {name: _plain(inner) for name, inner in value.items() if inner is not None and not _is_directive(inner)}
     return [_plain(item) for item in value if not _is_directive(item)] if isinstance(value, list) else value
@@ -165,7 +165,7 @@ def _with_directives_done(held: list[Any], patch: list[Any], key: str) -> tuple[
 
 
 def _set_order(result: dict[str, Any], patch: dict[str, Any], name: str, order: Any, shape: MergeSchema) -> None:
-    """Merge a list and put it into the order that the patch asks for; take it out of the patch, as done."""
+    """Merge a list in the order that the patch requests, and remove it from the patch."""
     key = shape.field(name).merge_key or ""
     held, change = result.get(name), patch.get(name)
     if not all(part is None or isinstance(part, list) for part in (held, change)) or not isinstance(order, list):
@@ -192,7 +192,7 @@ def _set_order(result: dict[str, Any], patch: dict[str, Any], name: str, order: 
 
 
 def _check_order(patch: list[Any], order: list[Any], key: str) -> None:
-    """What the patch has must come in the order that it asks for."""
+    """Check that the items of the patch are in its requested order."""
     if not order or not patch:
         return
     wanted = [ident(_keyed(item, key) if key else item) for item in order]
@@ -217,7 +217,7 @@ def _keyed(item: Any, key: str) -> Any:
 
 
 def _of_objects(*lists: list[Any]) -> bool:
-    """Whether the items are objects; all are of one type, or it is an error."""
+    """Whether the items are objects. Raises if the types are mixed."""
     types = {type(item) for items in lists for item in items}
     if list in types:
         raise PatchError(LISTS_OF_LISTS, UNPROCESSABLE)

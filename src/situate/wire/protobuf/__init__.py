@@ -1,4 +1,4 @@
-"""Request bodies in Kubernetes' protobuf, read by the table of wire/schema. Answers are never written in it."""
+"""Decodes request bodies in Kubernetes' protobuf, by the table of wire/schema. Responses are never protobuf."""
 
 from situate.wire.protobuf.reading import MAGIC, from_protobuf
 

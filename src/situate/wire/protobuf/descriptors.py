@@ -1,4 +1,4 @@
-"""Protobuf's descriptors, made from the table: for each kind, when it is first asked for, those of all inside it."""
+"""Protobuf descriptors from the table, created for each kind on first use."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -58,7 +58,7 @@ def _flat(name: str) -> str:
 
 
 def _reached(name: str) -> list[str]:
-    """The message and all inside it, each once."""
+    """The message and all messages inside of it, each once."""
     found = [name]
     for one in found:  # grows as it goes
         found += [inner for inner in dict.fromkeys(_inside(one)) if inner not in found]

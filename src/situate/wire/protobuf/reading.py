@@ -1,4 +1,4 @@
-"""A body in protobuf into an object: the same object that its JSON would have been."""
+"""Decodes a protobuf body into the same object as its JSON."""
 
 import binascii
 from datetime import UTC, datetime, timedelta
@@ -43,7 +43,7 @@ def from_protobuf(body: bytes) -> dict[str, Any]:
 
 
 def _has_numbers(name: str) -> bool:
-    """Custom resources, and kinds of our own, are JSON only."""
+    """Custom resources, and our own kinds, are JSON only."""
     return any(field.number for field in message(name).fields)
 
 
@@ -95,7 +95,7 @@ def _special(name: str, value: Any) -> Any:
 
 
 def _moment(value: Any, *, micros: bool) -> str | None:
-    """A message of nothing is the time that is not set."""
+    """An empty message is an unset time."""
     if not value.ByteSize():
         return None
     moment = _EPOCH + timedelta(seconds=value.seconds, microseconds=value.nanos // 1000)
