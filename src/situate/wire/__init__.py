@@ -1,1 +1,1 @@
-"""Bytes to objects and back. Opens nothing: whoever has a file or a connection passes its bytes in."""
+"""Converts bytes to objects and back. Opens no files or connections: callers pass bytes."""

@@ -1,6 +1,6 @@
 """Errors of input, in one line: file, object, field, what is wrong.
 
-Whoever reads bytes raises this and nothing else for what is wrong with them; whoever shows it shows `str(error)`.
+Readers raise only InputError for invalid bytes. To show it, use `str(error)`.
 """
 
 import re

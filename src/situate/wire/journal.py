@@ -125,13 +125,13 @@ class _HeaderLine(msgspec.Struct, tag_field="record", tag="journal", omit_defaul
     parked_limit_ms: Millis = UNSCHEDULABLE_LIMIT_MS
 
 
-class _HeardLine(msgspec.Struct, tag_field="record", tag="step"):
+class _ChangesLine(msgspec.Struct, tag_field="record", tag="step"):
     step: int
     now: int
     changes: list[tuple[str, msgspec.Raw]]
 
 
-class _DecidedLine(msgspec.Struct, tag_field="record", tag="effects", omit_defaults=True):
+class _EffectsLine(msgspec.Struct, tag_field="record", tag="effects", omit_defaults=True):
     step: int
     effects: list[tuple[str, msgspec.Raw]] | None = None
     digest: str = ""
@@ -153,7 +153,7 @@ def _line(record: JournalRecord) -> object:
         case StepChanges(step, now, changes):
             return {"record": "step", "step": step, "now": now, "changes": [_named(change) for change in changes]}
         case StepEffects(step, None, digest):
-            return _DecidedLine(step, None, digest)
+            return _EffectsLine(step, None, digest)
         case StepEffects(step, effects):
             return {"record": "effects", "step": step, "effects": [_named(effect) for effect in effects or ()]}
 
@@ -217,8 +217,8 @@ class _Item(msgspec.Struct):
 
 
 _VERSION: Final = msgspec.json.Decoder(_Version)
-_LINE: Final[msgspec.json.Decoder[_HeaderLine | _HeardLine | _DecidedLine]] = msgspec.json.Decoder(
-    _HeaderLine | _HeardLine | _DecidedLine
+_LINE: Final[msgspec.json.Decoder[_HeaderLine | _ChangesLine | _EffectsLine]] = msgspec.json.Decoder(
+    _HeaderLine | _ChangesLine | _EffectsLine
 )
 _ITEM: Final = msgspec.json.Decoder(_Item)
 _Place: TypeAlias = tuple[str, str]
@@ -238,7 +238,7 @@ def decode_record(line: bytes, file: str = "", number: int = 0) -> JournalRecord
         raise _wrong(place, "", f"not JSON: {error}") from None
     if isinstance(found, _HeaderLine):
         return _header(found, place)
-    if isinstance(found, _HeardLine):
+    if isinstance(found, _ChangesLine):
         return StepChanges(found.step, found.now, tuple(_read(_CHANGES, pair, place) for pair in found.changes))
     if found.effects is None:
         return StepEffects(found.step, None, found.digest)

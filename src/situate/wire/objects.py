@@ -164,12 +164,12 @@ def objects_of(items: Iterable[bytes | msgspec.Raw], file: str = "") -> Objects:
     """Objects from single JSON documents, such as the items of a list."""
     reader = _Reader()
     for number, item in enumerate(items, 1):
-        reader.read_json(item, _Place(file, f"item {number}"))
+        reader.read_json(item, _Location(file, f"item {number}"))
     return reader.finished()
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _Location:
     """Where an object is: the file, and the position if it has several."""
 
     file: str = ""
@@ -187,16 +187,16 @@ def decode(kind: type[_Typed], data: bytes | msgspec.Raw) -> _Typed:
 
     An absent field and a `null` one are the same.
     """
-    return _decode(kind, data, _Place())
+    return _decode(kind, data, _Location())
 
 
 def decode_checked(kind: type[_Typed], data: bytes | msgspec.Raw, *, file: str = "", within: str = "") -> _Typed:
     """An object of a known type, from JSON, validated and with the API server's defaults. Raises InputError."""
-    place = _Place(file, within)
+    place = _Location(file, within)
     return _usable(_decode(kind, data, place), place)
 
 
-def _usable(obj: _Typed, place: _Place) -> _Typed:
+def _usable(obj: _Typed, place: _Location) -> _Typed:
     """The object with defaults, if it is valid."""
     meta: ObjectMeta = obj.metadata  # type: ignore[attr-defined]
     problem = first_problem(obj)
@@ -233,7 +233,7 @@ def decode_node(data: bytes | msgspec.Raw) -> Node:
         return decode(Node, data)
 
 
-def _decode(kind: type[_Typed], data: bytes | msgspec.Raw, place: _Place) -> _Typed:
+def _decode(kind: type[_Typed], data: bytes | msgspec.Raw, place: _Location) -> _Typed:
     decoder: msgspec.json.Decoder[_Typed] = _DECODERS[kind]
     try:
         return decoder.decode(data)
@@ -243,7 +243,7 @@ def _decode(kind: type[_Typed], data: bytes | msgspec.Raw, place: _Place) -> _Ty
         raise InputError(_said(error), file=place.file, subject=place.within) from None
 
 
-def _json(data: bytes | msgspec.Raw, place: _Place) -> Any:
+def _json(data: bytes | msgspec.Raw, place: _Location) -> Any:
     try:
         return msgspec.json.decode(data)
     except _NOT_JSON as error:
@@ -267,7 +267,7 @@ def _said(error: Exception) -> str:
     return "not UTF-8" if isinstance(error, UnicodeDecodeError) else f"not JSON: {error}"
 
 
-def _decode_again(kind: type[_Typed], data: bytes | msgspec.Raw, place: _Place, message: str) -> _Typed:
+def _decode_again(kind: type[_Typed], data: bytes | msgspec.Raw, place: _Location, message: str) -> _Typed:
     """The slow path: a null that Kubernetes' decoder accepts, or an error."""
     try:
         value = msgspec.json.decode(data)
@@ -286,7 +286,7 @@ def _name_in(data: bytes | msgspec.Raw) -> "_NamedOnly":
         return _NamedOnly()
 
 
-def _convert(kind: type[_Typed], value: Any, place: _Place) -> _Typed:
+def _convert(kind: type[_Typed], value: Any, place: _Location) -> _Typed:
     """An object from plain values, without nulls where needed."""
     try:
         return msgspec.convert(value, kind)
@@ -322,7 +322,7 @@ class _NamedOnly(msgspec.Struct):
     metadata: Any = None
 
 
-def _subject(kind: type[Model], value: Any, place: _Place) -> str:
+def _subject(kind: type[Model], value: Any, place: _Location) -> str:
     """`Pod default/web`, as far as it can be read."""
     meta = value.get("metadata") if isinstance(value, Mapping) else getattr(value, "metadata", None)
     name, namespace = (meta.get("name"), meta.get("namespace")) if isinstance(meta, Mapping) else (None, None)
@@ -334,7 +334,7 @@ def _or_empty(text: object) -> str:
     return text if isinstance(text, str) else ""
 
 
-def _named(kind: type[Model], meta: ObjectMeta, place: _Place) -> str:
+def _named(kind: type[Model], meta: ObjectMeta, place: _Location) -> str:
     if not meta.name:
         return f"{kind.__name__} ({place.within})" if place.within else kind.__name__
     if kind in NAMESPACED and not meta.namespace:
@@ -360,20 +360,20 @@ MAX_LISTS = 10  # lists in lists in lists
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _ListType:
     """The type that a list gives its items, and the nesting depth of lists."""
 
     kind: str = ""
     api_version: str = ""
     lists: int = 0
 
-    def of_items(self, kind: str, api_version: str, place: _Place) -> "_Told":
+    def of_items(self, kind: str, api_version: str, place: _Location) -> "_ListType":
         """Items of a PodList are pods; items of a List have their own kind."""
         if self.lists >= MAX_LISTS:
             raise InputError(f"lists nested deeper than {MAX_LISTS} levels", file=place.file)
         if kind == "List":
-            return _Told(lists=self.lists + 1)
-        return _Told(kind.removesuffix("List"), api_version, self.lists + 1)
+            return _ListType(lists=self.lists + 1)
+        return _ListType(kind.removesuffix("List"), api_version, self.lists + 1)
 
 
 class _Reader:
@@ -381,7 +381,7 @@ class _Reader:
 
     def __init__(self) -> None:
         self._objects = Objects()
-        self._places: dict[tuple[type[Model], str], _Place] = {}
+        self._places: dict[tuple[type[Model], str], _Location] = {}
 
     def finished(self) -> Objects:
         """The objects, with the priorities of pods resolved."""
@@ -403,7 +403,7 @@ class _Reader:
             raise InputError(f"larger than {most} bytes", file=source.name)
         complaint = _complaint(data) if _BRACE.match(data) else "not JSON"
         if complaint is None:
-            self.read_json(data, _Place(source.name))
+            self.read_json(data, _Location(source.name))
             return
         try:
             documents = list(load_yaml(data, source.name))
@@ -414,21 +414,21 @@ class _Reader:
             raise
         for number, document in enumerate(documents, 1):
             within = f"document {number}" if len(documents) > 1 else ""
-            self._read_value(document, _Place(source.name, within), _Told())
+            self._read_value(document, _Location(source.name, within), _ListType())
 
-    def read_json(self, data: bytes | msgspec.Raw, place: _Place, told: "_Told | None" = None) -> None:
+    def read_json(self, data: bytes | msgspec.Raw, place: _Location, list_type: "_ListType | None" = None) -> None:
         """An object, or a list of them, as JSON."""
-        told = told or _Told()
+        list_type = list_type or _ListType()
         try:
             head = _HEAD.decode(data)
         except msgspec.ValidationError:
-            self._read_value(_json(data, place), place, told)
+            self._read_value(_json(data, place), place, list_type)
             return
         except _NOT_JSON as error:
             raise InputError(_said(error), file=place.file, subject=place.within) from None
-        kind, api_version = head.kind or told.kind, head.api_version or told.api_version
+        kind, api_version = head.kind or list_type.kind, head.api_version or list_type.api_version
         if head.items is not None and kind.endswith("List"):
-            inner = told.of_items(kind, api_version, place)
+            inner = list_type.of_items(kind, api_version, place)
             for number, item in enumerate(head.items, 1):
                 self.read_json(item, _item(place, number), inner)
             return
@@ -436,17 +436,17 @@ class _Reader:
         if model is not None:
             self._add(_decode(model, data, place), place)
 
-    def _read_value(self, value: Any, place: _Place, told: "_Told") -> None:
+    def _read_value(self, value: Any, place: _Location, list_type: "_ListType") -> None:
         """The same for plain values."""
         if value is None:
             return
         if not isinstance(value, dict):
             raise InputError("expected an object", file=place.file, subject=place.within)
-        kind = _text(value, "kind", place) or told.kind
-        api_version = _text(value, "apiVersion", place) or told.api_version
+        kind = _text(value, "kind", place) or list_type.kind
+        api_version = _text(value, "apiVersion", place) or list_type.api_version
         items = value.get("items")
         if isinstance(items, list) and kind.endswith("List"):
-            inner = told.of_items(kind, api_version, place)
+            inner = list_type.of_items(kind, api_version, place)
             for number, item in enumerate(items, 1):
                 self._read_value(item, _item(place, number), inner)
             return
@@ -454,7 +454,7 @@ class _Reader:
         if model is not None:
             self._add(_convert(model, value, place), place)
 
-    def _model(self, kind: str, api_version: str, place: _Place) -> type[Model] | None:
+    def _model(self, kind: str, api_version: str, place: _Location) -> type[Model] | None:
         for path, text in (("kind", kind), ("apiVersion", api_version)):
             if not text:
                 raise InputError("Required value", file=place.file, subject=place.within, path=path)
@@ -468,7 +468,7 @@ class _Reader:
         self._objects.ignored[name] = self._objects.ignored.get(name, 0) + 1
         return None
 
-    def _add(self, obj: Model, place: _Place) -> None:
+    def _add(self, obj: Model, place: _Location) -> None:
         kind = type(obj)
         obj = _usable(obj, place)
         meta: ObjectMeta = obj.metadata  # type: ignore[attr-defined]
@@ -481,11 +481,11 @@ class _Reader:
         getattr(self._objects, _LIST_OF[kind]).append(obj)
 
 
-def _item(place: _Place, number: int) -> _Place:
-    return _Place(place.file, f"{place.within}, item {number}" if place.within else f"item {number}")
+def _item(place: _Location, number: int) -> _Location:
+    return _Location(place.file, f"{place.within}, item {number}" if place.within else f"item {number}")
 
 
-def _text(value: Mapping[str, Any], name: str, place: _Place) -> str:
+def _text(value: Mapping[str, Any], name: str, place: _Location) -> str:
     found = value.get(name)
     if found is None or isinstance(found, str):
         return found or ""

@@ -33,7 +33,7 @@ Shape: TypeAlias = Literal["", "Table", "PartialObjectMetadata", "PartialObjectM
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How an answer is shown. The shape is empty for the object as it is."""
+    """The form of a response. The shape is empty for plain objects."""
 
     shape: Shape = ""
     version: str = "v1"
@@ -64,7 +64,7 @@ def _clauses(header: str) -> list[tuple[str, dict[str, str]]]:
 
 @lru_cache(maxsize=256)
 def parse_accept(header: str) -> Form:
-    """The first form that is asked for and can be given. Raises StatusError (406)."""
+    """The first requested form that the server supports. Raises StatusError (406)."""
     if not header:
         return PLAIN
     for media, named in _clauses(header):
@@ -85,7 +85,7 @@ def parse_accept(header: str) -> Form:
 
 @lru_cache(maxsize=256)
 def wants_discovery(header: str) -> str:
-    """The version of APIGroupDiscoveryList that is asked for before plain JSON; "": none. Raises StatusError (406)."""
+    """The version of APIGroupDiscoveryList if it is preferred to plain JSON, else "". Raises StatusError (406)."""
     if not header:
         return ""
     for media, named in _clauses(header):

@@ -95,7 +95,7 @@ class _Reader(NamedTuple):
 
 
 def selector_values(stored_as: str, value: bytes) -> SelectorValues:
-    """Read a stored object as far as selectors go."""
+    """Decode only what selectors read of a stored object."""
     reader = _READERS.get(stored_as, _PLAIN)
     found = reader.decode(value)
     metadata = found.metadata
@@ -128,7 +128,7 @@ def field_of(resource: Resource, label: str) -> str:
 # -- labels are shared: most objects have the labels of many others ---------------------------------------------------
 
 MAX_LABEL_SETS: Final = 16_384
-"""Kept to be shared; beyond, begun anew."""
+"""Label sets shared between objects. When the cache is full, it is cleared."""
 _NO_LABELS: Final[Mapping[str, str]] = {}
 _label_sets: dict[tuple[tuple[str, str], ...], Mapping[str, str]] = {}
 
@@ -184,7 +184,7 @@ def _reader(stored_as: str, columns: list[str]) -> _Reader:
 
 
 def _view(name: str, tree: Mapping[str, Any]) -> type[Struct]:
-    """A struct of what is asked for, each with its zero."""
+    """A struct of these fields, each with its zero value."""
     fields: list[tuple[str, Any, Any]] = []
     for field, kind in tree.items():
         if isinstance(kind, dict):

@@ -78,7 +78,7 @@ def _value_at(stored: StoredObject, column: int) -> str:
 
 
 def selection(resource: Resource, namespace: str, name: str, labels: str, fields: str) -> Selection:
-    """What is asked for, or 400."""
+    """The selection of a list or watch. Raises 400."""
     if not labels and not fields:
         return Selection(namespace, name)
     if max(len(labels), len(fields)) > MAX_SELECTOR:

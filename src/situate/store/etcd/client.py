@@ -1,6 +1,6 @@
 """Connections to etcd's endpoints: uses one, and the next when it does not answer. Knows nothing of a store.
 
-Questions are asked again until somebody answers. Anything that writes is tried once: what then, is for the caller.
+It retries reads until an endpoint answers. It sends a write once; the caller decides what to do without an answer.
 """
 
 from __future__ import annotations

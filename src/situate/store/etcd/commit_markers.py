@@ -90,7 +90,7 @@ class CommitMarkers:
                 if lease and not await self.client.keep_alive(lease):
                     await self.renew(lease)
             except StoreError:
-                continue  # nobody there; if the lease runs out, the next transaction gets another
+                continue  # no answer; if the lease ends, the next transaction gets another
 
     async def end(self) -> None:
         """Delete the markers. If etcd does not answer at once, they expire with the lease."""

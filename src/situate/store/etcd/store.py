@@ -190,7 +190,7 @@ class EtcdStore:
         try:
             await self._ask(COMPACT, COMPACT.request(revision=revision), revision)
         except CompactedError:
-            return  # by somebody else, or by us
+            return  # already compacted, by us or by another server
 
     # -- leases --------------------------------------------------------------------------------------------------
 

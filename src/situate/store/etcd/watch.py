@@ -105,7 +105,7 @@ class EtcdWatch:
     async def ask_progress(self) -> None:
         """etcd does not answer while a watch is behind, nor does it remember that it was asked; so ask until it does.
 
-        A bookmark that was under way already may be older than the question, so it is asked what is newest.
+        A bookmark in flight may be older than the request, so the newest revision is read first.
         """
         answer = await self._client.ask(RANGE, RANGE.request(key=self._keys.there(self._prefix), count_only=True))
         self._progress_from = max(self._progress_from, answer.header.revision)
