@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from situate.core.model.names import qualified_name_problems
 from situate.server.kinds.addresses import endpoint_ip, ip
-from situate.server.kinds.core.pod.containers import PROTOCOLS
+from situate.server.kinds.field_checks import FieldChecks
 from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.names import dns_label, port_number, subdomain
@@ -14,6 +14,8 @@ from situate.server.objects import Object
 from situate.server.tables.cells import NONE, shortened
 
 __all__ = ["KIND"]
+
+_PORT: Final = FieldChecks("core.v1.EndpointPort")
 
 
 def _default(endpoints: Object) -> None:
@@ -51,7 +53,7 @@ def _port(port: Mapping[str, Any], named: bool, path: str, causes: Causes) -> No
     elif name:
         causes.check(dns_label, name, f"{path}.name")
     causes.check(port_number, port.get("port", 0), f"{path}.port")
-    causes.one_of(port.get("protocol", ""), PROTOCOLS, f"{path}.protocol")
+    _PORT.check(port, path, causes, "protocol")
     if "appProtocol" in port:
         causes.check(qualified_name_problems, port["appProtocol"], f"{path}.appProtocol")
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from situate.core.model.names import label_value_problems, qualified_name_problems
 from situate.server.kinds.addresses import cidr, is_dual_stack
-from situate.server.kinds.core.pod.scheduling import taint_effect
+from situate.server.kinds.field_checks import FieldChecks
 from situate.server.kinds.field_errors import Causes, quoted
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.quantities import amount, round_amounts
@@ -18,6 +18,7 @@ from situate.server.tables.durations import UNKNOWN
 
 __all__ = ["KIND", "taints"]
 
+_TAINT: Final = FieldChecks("core.v1.Taint")
 ROLE_PREFIX: Final = "node-role.kubernetes.io/"
 ROLE: Final = "kubernetes.io/role"
 
@@ -61,7 +62,7 @@ def taints(found: Sequence[Mapping[str, Any]], path: str, causes: Causes) -> Non
         causes.check(qualified_name_problems, key, f"{at}.key")
         if problems := label_value_problems(value):
             causes.invalid(f"{at}.value", value, ";".join(problems))
-        taint_effect(effect, f"{at}.effect", causes)
+        _TAINT.check(taint, at, causes, "effect")
         if (effect, key) in seen:
             shown = {"Key": key, "Value": value, "Effect": effect, "TimeAdded": taint.get("timeAdded")}
             causes.duplicate(at, shown, _UNIQUE)

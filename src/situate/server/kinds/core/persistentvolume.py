@@ -28,7 +28,6 @@ from situate.server.objects import Object
 __all__ = ["KIND"]
 
 _SPEC: Final = FieldChecks("core.v1.PersistentVolumeSpec")
-RECLAIM: Final = ("Delete", "Recycle", "Retain")
 _SOURCES: Final = (
     "hostPath",
     "gcePersistentDisk",
@@ -103,7 +102,7 @@ def _validate(volume: Object, causes: Causes) -> None:
     access_modes(modes, "spec.accessModes", causes)
     _capacity(spec.get("capacity", {}), causes)
     policy = spec.get("persistentVolumeReclaimPolicy", "Retain")
-    causes.one_of(policy, RECLAIM, "spec.persistentVolumeReclaimPolicy")
+    _SPEC.check(spec, "spec", causes, "persistentVolumeReclaimPolicy")
     if "nodeAffinity" in spec:
         if "required" in spec["nodeAffinity"]:
             node_selector(spec["nodeAffinity"]["required"], "spec.nodeAffinity.required", causes)

@@ -17,7 +17,6 @@ __all__ = ["ContainerContext", "containers", "ephemeral_containers", "init_conta
 
 _CONTAINER: Final = FieldChecks("core.v1.Container")
 _PORT: Final = FieldChecks("core.v1.ContainerPort")
-PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
 RESTARTS: Final = ("Always", "Never", "OnFailure")
 _ACTIONS: Final = ("Restart", "RestartAllContainers")
 _MAX_RULES, _MAX_CODES = 20, 255

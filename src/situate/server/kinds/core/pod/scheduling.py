@@ -9,7 +9,7 @@ from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.names import dns_label
 from situate.server.kinds.node_selectors import node_selector, preferred_terms
 
-__all__ = ["EFFECTS", "affinity", "gates", "spread", "taint_effect", "tolerations"]
+__all__ = ["affinity", "gates", "spread", "tolerations"]
 
 _SPREAD: Final = FieldChecks("core.v1.TopologySpreadConstraint")
 REQUIRED, PREFERRED = (
@@ -126,10 +126,6 @@ def _toleration_value(operator: str, value: str, path: str, causes: Causes) -> N
         causes.not_supported(f"{path}.operator", operator, ("Equal", "Exists", "Lt", "Gt"))
     else:
         causes.not_supported(f"{path}.operator", operator, ("Equal", "Exists"))
-
-
-def taint_effect(effect: str, path: str, causes: Causes) -> None:
-    causes.require_one_of(effect, EFFECTS, path)
 
 
 def gates(found: Sequence[Mapping[str, Any]], path: str, causes: Causes) -> None:

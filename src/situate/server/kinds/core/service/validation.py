@@ -5,7 +5,6 @@ from typing import Any, Final
 
 from situate.core.model.names import qualified_name_problems
 from situate.server.kinds.addresses import cidr, endpoint_ip, ip, is_dual_stack, is_ipv6, parse_ip
-from situate.server.kinds.core.pod.containers import PROTOCOLS
 from situate.server.kinds.core.pod.probes import port_or_name
 from situate.server.kinds.core.service.service_type import (
     NONE,
@@ -20,10 +19,10 @@ from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.names import dns_label, port_number, subdomain
 from situate.server.objects import Object
 
-__all__ = ["TYPES", "validate", "validate_status", "validate_update"]
+__all__ = ["validate", "validate_status", "validate_update"]
 
 _SPEC: Final = FieldChecks("core.v1.ServiceSpec")
-TYPES: Final = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
+_PORT: Final = FieldChecks("core.v1.ServicePort")
 _MAX_AFFINITY_S: Final = 86_400
 _RANGES: Final = "service.beta.kubernetes.io/load-balancer-source-ranges"
 _ONLY_BALANCED: Final = "may only be used when `type` is 'LoadBalancer'"
@@ -81,7 +80,7 @@ def _port(port: Mapping[str, Any], named: bool, names: set[str], path: str, caus
         causes.check(dns_label, name, f"{path}.name")
         causes.unique(name, names, f"{path}.name")
     causes.check(port_number, port.get("port", 0), f"{path}.port")
-    causes.one_of(port.get("protocol", ""), PROTOCOLS, f"{path}.protocol")
+    _PORT.check(port, path, causes, "protocol")
     port_or_name(port.get("targetPort", 0), f"{path}.targetPort", causes)
     if "appProtocol" in port:
         causes.check(qualified_name_problems, port["appProtocol"], f"{path}.appProtocol")
