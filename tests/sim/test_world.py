@@ -101,5 +101,5 @@ def test_things_happen_at_their_time_and_those_of_one_moment_in_the_order_asked(
 
 
 def test_nothing_can_be_asked_for_in_the_past() -> None:
-    with pytest.raises(ValueError, match="is over"):
+    with pytest.raises(ValueError, match="a delay of -1 ms is in the past"):
         Timeline().after(-1, print)

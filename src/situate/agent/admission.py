@@ -16,8 +16,6 @@ from situate.core.model.pod import Pod
 from situate.server.placing.eligibility import run_refusals
 from situate.server.placing.ledger import allocatable_of, amounts_of, room
 
-__all__ = ["rejection"]
-
 OUT_OF: Final = "Pod was rejected: Node didn't have enough resource: {}, requested: {}, used: {}, capacity: {}"
 NOT_ELIGIBLE: Final = "Pod was rejected: {}"
 

@@ -29,8 +29,6 @@ from situate.agent.worker import WorkerContext
 from situate.core.reconcile.nodes.fencing import STOP_MS
 from situate.loop.logs import Log
 
-__all__ = ["AgentError", "NodeAgent"]
-
 LOCK: Final = "agent.lock"
 SHUT_DOWN_S: Final = 5.0
 """The grace period of containers when the agent shuts down."""

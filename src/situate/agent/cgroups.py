@@ -14,8 +14,6 @@ from typing import Final
 
 from situate.agent.runtime import ResourceLimits
 
-__all__ = ["Cgroups", "find"]
-
 ROOT: Final = Path("/sys/fs/cgroup")
 OWN: Final = Path("/proc/self/cgroup")
 NAME: Final = "situate"

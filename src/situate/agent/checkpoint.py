@@ -16,8 +16,6 @@ import msgspec
 
 from situate.agent.desired_state import Snapshot
 
-__all__ = ["Checkpoint", "CheckpointError", "load", "save"]
-
 FORMAT: Final = 1
 MOST_BYTES: Final = 256 << 20
 

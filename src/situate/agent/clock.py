@@ -8,8 +8,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["REAL", "Clock", "since_boot"]
-
 
 def since_boot() -> float:
     """Seconds since boot, suspend included, because a lease expires during suspend as well."""

@@ -20,8 +20,6 @@ from situate.agent.runtime import ContainerConfig, ResourceLimits
 from situate.agent.volumes import prepare_volumes, volume_references
 from situate.core.model.quantity import milli_value, value
 
-__all__ = ["container_config", "references"]
-
 INHERITED: Final = ("PATH", "LANG", "LC_ALL", "TZ")
 """The variables that a container inherits from the agent."""
 

@@ -7,21 +7,6 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from situate.core.reconcile.nodes.reports import AgentReport
 
-__all__ = [
-    "NO_ORIGIN",
-    "AcquiredLease",
-    "ControlPlane",
-    "ControlPlaneError",
-    "LeaseLostError",
-    "LeaseRenewal",
-    "NodeUpdate",
-    "NotServedError",
-    "PodUpdate",
-    "SnapshotUpdate",
-    "StaleError",
-    "StatusOrigin",
-]
-
 
 class PodUpdate(NamedTuple):
     """A pod that is bound to a node. `body` is None if it was deleted. `listed`: the initial list is complete."""

@@ -37,8 +37,6 @@ from situate.kube.reflector import Reflector
 from situate.wire.bodies import micro_time
 from situate.wire.watch import RawReader
 
-__all__ = ["HttpControlPlane", "cluster_of", "own_authorities"]
-
 MERGE: Final = "application/merge-patch+json"
 STRATEGIC: Final = "application/strategic-merge-patch+json"
 BINDING_VERSION: Final = "situate.dev/binding-version"

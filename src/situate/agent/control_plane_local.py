@@ -32,8 +32,6 @@ from situate.server.requests import Caller, DeleteOptions, Object, Target, Watch
 from situate.server.resources import BY_KIND
 from situate.wire.bodies import micro_time
 
-__all__ = ["LocalControlPlane"]
-
 PODS: Final = BY_KIND["v1", "Pod"]
 NODES: Final = BY_KIND["v1", "Node"]
 LEASE: Final = BY_KIND["coordination.k8s.io/v1", "Lease"]

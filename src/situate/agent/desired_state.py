@@ -14,8 +14,6 @@ from typing import Final, Literal
 
 import msgspec
 
-__all__ = ["NodeConfiguration", "Snapshot", "DesiredState", "decode_snapshot"]
-
 
 class NodeConfiguration(msgspec.Struct, frozen=True, rename="camel"):
     """Defaults as in Kubernetes."""

@@ -14,17 +14,6 @@ from typing import Any, Final, NamedTuple
 
 from situate.core.model.quantity import milli_value, value
 
-__all__ = [
-    "ContainerConfigError",
-    "ConfigReference",
-    "EnvironmentSources",
-    "command_line",
-    "expand",
-    "field_of",
-    "environment_references",
-    "variables",
-]
-
 CONFIG_ERROR: Final = "CreateContainerConfigError"
 NO_COMMAND: Final = "the process runtime runs no images: give the container a command"
 NO_FIELD: Final = "the downward API has no field {}"

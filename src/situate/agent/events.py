@@ -12,8 +12,6 @@ from situate.agent.control_plane import ControlPlane, ControlPlaneError
 from situate.loop.logs import Log
 from situate.wire.bodies import seconds_time
 
-__all__ = ["PodEventRecorder", "event_body"]
-
 QUEUE_SIZE: Final = 256
 """Events beyond these are dropped."""
 MAX_MESSAGE: Final = 1_024

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from situate.core.reconcile.nodes.fencing import agent_stops_ms
 
-__all__ = ["Fence"]
-
 
 class Fence:
     """While the fence is closed, nothing may run on the node."""

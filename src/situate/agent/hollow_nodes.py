@@ -36,8 +36,6 @@ from situate.agent.node_status import is_ready
 from situate.core.reconcile.nodes.reports import AgentReport
 from situate.loop.logs import Log
 
-__all__ = ["HollowNodes"]
-
 REPORTS_AT_ONCE: Final = 32
 REGISTERED_AT_ONCE: Final = 16
 RENEWED_AT_ONCE: Final = 16

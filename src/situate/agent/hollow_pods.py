@@ -14,8 +14,6 @@ from zlib import crc32
 from situate.core.model.refs import Millis
 from situate.wire.bodies import seconds_time
 
-__all__ = ["EXIT_CODE", "RUN_FOR", "PodTransition", "next_transition", "status_after"]
-
 RUN_FOR: Final = "hollow.situate.dev/run-for"
 """How long a pod runs: `90s`, `500ms`, `5m`."""
 EXIT_CODE: Final = "hollow.situate.dev/exit-code"

@@ -17,8 +17,6 @@ from situate.agent import node_objects
 from situate.agent.log_server import CERTIFICATE, Endpoint
 from situate.wire.bodies import seconds_time
 
-__all__ = ["Facts", "Pressure", "facts", "images_of", "node_name", "node_object", "pressure"]
-
 PODS: Final = 110
 MOST_IMAGES: Final = 50
 RESERVED_BYTES: Final = 100 << 20

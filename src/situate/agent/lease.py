@@ -24,8 +24,6 @@ from situate.core.reconcile.nodes.fencing import STOP_MS, controller_waits_ms
 from situate.core.reconcile.nodes.reports import AgentReport
 from situate.loop.logs import Log
 
-__all__ = ["FENCE", "NodeLease", "LeaseSettings"]
-
 FENCE: Final = "fence"
 """The file with the time until which pods may run here."""
 ACK_S: Final = 0.1

@@ -20,8 +20,6 @@ from situate.agent.runtime import Runtime
 from situate.server.errors import bad_request
 from situate.server.http.ports import LogOptions
 
-__all__ = ["LogQuery", "open_log", "read_log", "log_query"]
-
 PIECE: Final = 256 << 10
 FOLLOW_S: Final = 0.2
 """The poll interval of a follow."""

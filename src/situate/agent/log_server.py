@@ -31,8 +31,6 @@ from situate.loop.logs import Log
 from situate.server.errors import StatusError
 from situate.server.http.ports import LogOptions
 
-__all__ = ["CERTIFICATE", "SERVER_NAME", "Endpoint", "log_path", "serve_logs"]
-
 CERTIFICATE: Final = "situate.dev/agent-certificate"
 """Annotation of a Node: the SHA-256 of its agent's certificate."""
 SERVER_NAME: Final = "system:situate:server"

@@ -18,8 +18,6 @@ from situate.server.http.ports import LogOptions
 from situate.server.registry.registry import Registry
 from situate.server.resources import BY_KIND
 
-__all__ = ["AgentLogs"]
-
 PODS: Final = BY_KIND["v1", "Pod"]
 NODES: Final = BY_KIND["v1", "Node"]
 HOLLOW: Final = "hollow://"

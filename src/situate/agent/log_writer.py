@@ -12,8 +12,6 @@ import os
 import time
 from typing import Final
 
-__all__ = ["LINE_BYTES", "LogWriter", "rotated"]
-
 LINE_BYTES: Final = 16 << 10
 """A longer line is written in several records."""
 FULL, PART = b"F", b"P"

@@ -11,21 +11,6 @@ from situate.agent.control_plane import AcquiredLease, LeaseLostError, LeaseRene
 from situate.core.reconcile.nodes.reports import ACKNOWLEDGED, REPORT, AgentReport
 from situate.wire.bodies import seconds_time
 
-__all__ = [
-    "LEASES",
-    "NodeShape",
-    "acquired_after",
-    "check_term",
-    "hollow_names",
-    "hollow_node",
-    "hollow_shapes",
-    "lease_body",
-    "node_condition",
-    "node_object",
-    "with_own",
-    "with_report",
-]
-
 LEASES: Final = "kube-node-lease"
 """The namespace of the nodes' leases."""
 ZONE: Final = "topology.kubernetes.io/zone"

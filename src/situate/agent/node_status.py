@@ -22,8 +22,6 @@ from situate.agent.settings import NodeSettings
 from situate.agent.worker import PodWorker
 from situate.loop.logs import Log
 
-__all__ = ["SMALL_S", "STATUS_S", "NodeStatusManager", "is_ready", "next_due"]
-
 LOOK_S: Final = 10.0
 """How often the agent looks at the machine."""
 SMALL_S: Final = 60.0

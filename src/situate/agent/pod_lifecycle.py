@@ -14,18 +14,6 @@ from typing import Any, Final, Literal
 
 from situate.agent.runtime import Run
 
-__all__ = [
-    "RestartBackoff",
-    "ContainerState",
-    "PodActions",
-    "ContainerStart",
-    "containers_of",
-    "restart_at_ns",
-    "will_restart",
-    "is_initialized",
-    "compute_pod_actions",
-]
-
 MILLI: Final = 1_000_000
 SECOND_NS: Final = 1_000_000_000
 

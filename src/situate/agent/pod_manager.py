@@ -28,8 +28,6 @@ from situate.agent.settings import NodeSettings
 from situate.agent.worker import FINISHED, PodWorker, WorkerContext
 from situate.loop.logs import Log
 
-__all__ = ["PodManager", "load_checkpoint"]
-
 CHECKPOINT: Final = "pods.last"
 RETRY_S: Final = 1.0
 SAVE_S: Final = 0.1

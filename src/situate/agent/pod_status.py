@@ -10,8 +10,6 @@ from situate.agent.pod_lifecycle import ContainerState, RestartBackoff, is_initi
 from situate.agent.runtime import Run
 from situate.wire.bodies import seconds_time
 
-__all__ = ["OWN_CONDITIONS", "TerminationReason", "merge_status", "phase_of", "rejected_status", "status_of"]
-
 OWN_CONDITIONS: Final = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady")
 BACK_OFF: Final = "CrashLoopBackOff"
 MILLI: Final = 1_000_000

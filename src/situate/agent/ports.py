@@ -14,8 +14,6 @@ from typing import Any
 
 from situate.agent.pod_lifecycle import containers_of
 
-__all__ = ["Ports", "assign_ports", "free_port", "known_ports", "port_variables", "ports_by_name"]
-
 Ports = dict[str, dict[str, int]]
 """Assigned ports, by container and containerPort."""
 

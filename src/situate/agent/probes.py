@@ -16,17 +16,6 @@ import aiohttp
 
 from situate.agent.runtime import RunError, Runtime
 
-__all__ = [
-    "NOT_STARTED",
-    "ProbeTarget",
-    "ContainerHealth",
-    "Probe",
-    "ProbeStreak",
-    "count_result",
-    "probe_of",
-    "run_probes",
-]
-
 SUCCESS_CODES: Final = range(200, 400)
 LONGEST_TEXT: Final = 1_024
 KINDS: Final = ("startup", "readiness", "liveness")

@@ -32,8 +32,6 @@ from situate.agent.shim import start_ticks
 from situate.agent.shim_process import is_locked, lock_directory, rlimits, spawn_shim
 from situate.loop.logs import Log
 
-__all__ = ["ProcessRuntime", "ProcessSettings"]
-
 CONTAINERS: Final = "containers"
 KEPT_RUNS: Final = 2
 """The last and the previous run of each container are kept, with their logs."""

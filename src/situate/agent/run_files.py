@@ -15,8 +15,6 @@ from situate.agent.runtime import Run
 from situate.agent.shim import start_ticks
 from situate.loop.logs import Log
 
-__all__ = ["BEGAN", "COMPLAINT", "LOCK", "STARTED", "read_ended", "record_lost", "read", "write"]
-
 BEGAN, STARTED, ENDED, LOCK = "began", "started", "ended", "lock"
 COMPLAINT: Final = "complaint"
 """The shim's stderr."""

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol, runtime_checkable
 
-__all__ = ["RotatesLogs", "ExecResult", "ResourceLimits", "ContainerConfig", "Run", "Runtime", "RunError"]
-
 
 class RunError(Exception):
     """The runtime failed; the message is one line."""

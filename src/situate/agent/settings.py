@@ -9,8 +9,6 @@ from pathlib import Path
 from situate.agent.desired_state import NodeConfiguration
 from situate.agent.pod_lifecycle import RestartBackoff
 
-__all__ = ["NodeSettings"]
-
 
 @dataclass(frozen=True, slots=True)
 class NodeSettings:

@@ -29,8 +29,6 @@ from typing import Any, Final, NoReturn
 
 from situate.agent.log_writer import LogWriter
 
-__all__ = ["STARTED_ERROR", "main", "start_ticks", "tree"]
-
 STARTED_ERROR: Final = 128
 """The exit code of a process that could not start, as in containerd."""
 TOO_MANY: Final = "TooManyProcesses"

@@ -13,8 +13,6 @@ from pathlib import Path
 from situate.agent.run_files import COMPLAINT, LOCK
 from situate.agent.runtime import ResourceLimits
 
-__all__ = ["is_locked", "lock_directory", "rlimits", "spawn_shim"]
-
 
 def spawn_shim(directory: Path, config: bytes, kept: Sequence[int]) -> tuple[int, int]:
     """Start a shim in its own session that inherits `kept`; return its pid and pidfd. Raises OSError."""

@@ -12,8 +12,6 @@ from situate.agent.runtime import Run, RunError
 if TYPE_CHECKING:
     from situate.agent.worker import WorkerContext
 
-__all__ = ["ContainerTermination"]
-
 GRACE_S: Final = 30
 POLL_S: Final = 0.03
 """How often to look whether the container has stopped."""

@@ -21,8 +21,6 @@ from situate.agent.environment import (
     resource_of,
 )
 
-__all__ = ["FAILED_MOUNT", "volume_references", "prepare_volumes", "variable_of"]
-
 FAILED_MOUNT: Final = "FailedMount"
 NOT_HERE: Final = "the process runtime does not support volumes of type {} (volume {})"
 FILE_MODE: Final = 0o644

@@ -37,8 +37,6 @@ from situate.agent.termination import ContainerTermination
 from situate.core.reconcile.nodes.reports import AgentReport
 from situate.loop.logs import Log
 
-__all__ = ["PodWorker", "WorkerContext"]
-
 RETRY_S: Final = 10.0
 """How long a container that could not start waits for the next try."""
 AWAY_S: Final = 1.0

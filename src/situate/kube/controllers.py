@@ -28,8 +28,6 @@ from situate.loop.logs import Log
 from situate.wire.bodies import seconds_time
 from situate.wire.watch import RawReader
 
-__all__ = ["ApiControllers", "ApiPort"]
-
 UNWATCHED: Final = frozenset({"events", "leases", "placementdecisions", "placementevents", "nodesnapshots"})
 """They come and go by the thousand, own nothing, and their writers manage them: controllers do not see them. They go
 with their namespace."""

@@ -10,8 +10,6 @@ from situate.kube.errors import ApiError
 from situate.kube.kinds import WatchedKind
 from situate.loop.controllers.cache import ServedKind
 
-__all__ = ["ApiReader", "served_kinds", "served_version"]
-
 
 class ApiReader(Protocol):
     """The part of a Client that discovery needs."""

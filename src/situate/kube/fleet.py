@@ -35,8 +35,6 @@ from situate.loop.leases import API, LeaseError, LeaseRecord, LeaseWriter, stead
 from situate.loop.logs import Log
 from situate.wire.errors import InputError
 
-__all__ = ["Fleet", "FleetRules", "FilteringPerformer", "TakenNameError", "fresh_member"]
-
 LABEL: Final = "situate.dev/fleet"
 MEMBER: Final = "situate.dev/member"
 SCHEDULERS: Final = "situate.dev/schedulers"

@@ -16,8 +16,6 @@ from situate.core.model.pod import Pod
 from situate.kube.kinds import WatchedKind
 from situate.kube.reflector import ListWatchClient, Reflector
 
-__all__ = ["InformerStatus", "Informers"]
-
 
 @dataclass(frozen=True, slots=True)
 class InformerStatus:

@@ -30,8 +30,6 @@ from situate.core.model.storage import (
 from situate.core.model.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
 from situate.core.plugins.pod_topology_spread import PodTopologySpreadArgs
 
-__all__ = ["ALL_KINDS", "NODES", "PODS", "WatchedKind", "needed_kinds"]
-
 
 @dataclass(frozen=True, slots=True)
 class WatchedKind:

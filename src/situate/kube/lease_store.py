@@ -15,8 +15,6 @@ from situate.loop.leases import API, LeaseError, LeaseObject, lease_errors
 from situate.loop.logs import Log
 from situate.wire.bodies import micro_time
 
-__all__ = ["ApiLeaseStore", "decoded"]
-
 WATCH_S: Final = 300
 """How long one watch lasts at most."""
 WATCH_GRACE_S: Final = 30.0

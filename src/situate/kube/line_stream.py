@@ -10,8 +10,6 @@ import aiohttp
 
 from situate.kube.errors import LOST, TOO_LARGE, ApiError
 
-__all__ = ["LineStream"]
-
 LINE_BYTES: Final = 64 << 20
 """The longest line; etcd stores objects of up to 1.5 MB."""
 

@@ -21,8 +21,6 @@ from situate.core.model.node import Node
 from situate.core.model.pod import Pod
 from situate.wire.watch import ADDED, DELETED, MODIFIED, Item
 
-__all__ = ["ObjectCache", "older"]
-
 Key: TypeAlias = tuple[str, str]
 """Namespace and name."""
 

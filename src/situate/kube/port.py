@@ -43,8 +43,6 @@ from situate.wire.errors import InputError
 from situate.wire.objects import decode
 from situate.wire.patches import MERGE, STRATEGIC, bind_volume, release_volume, select_node, series_patch
 
-__all__ = ["IN_FLIGHT", "KubeSchedulingPort"]
-
 IN_FLIGHT: Final = InFlightLimits(binds=48, notes=8, evictions=4, volumes=4, events=4)
 """Enough binds: a server that answers in 10 ms does 4,800 a second. Few notes and events, so that they leave the rate
 limit to binds. Without events, which have their own client, these are a client's connections (64), so that no request

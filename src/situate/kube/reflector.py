@@ -32,8 +32,6 @@ from situate.loop.logs import Log
 from situate.wire.errors import InputError
 from situate.wire.watch import ADDED, BOOKMARK, DELETED, ERROR, MODIFIED, Frame, Item, ListPage, RawReader, Reader
 
-__all__ = ["ListWatchClient", "LineBatches", "Reflector"]
-
 _log = Log(__name__)
 
 PAGE: Final = 500

@@ -28,8 +28,6 @@ from situate.core.model.duration import SECOND
 from situate.loop.leases import LeaseError, LeaseRecord, LeaseStore, LeaseWriter, steady_seconds
 from situate.loop.logs import Log
 
-__all__ = ["ElectionRules", "Elector", "new_identity"]
-
 JITTER: Final = 1.2
 """Between two attempts lies the retry period, and up to this many times as much in addition."""
 WATCH_AGAIN_S: Final = 1.0

@@ -8,8 +8,6 @@ from typing import Final
 
 from situate.loop.logs import Log
 
-__all__ = ["PING", "Check", "report_all", "report_one"]
-
 _log = Log(__name__)
 
 

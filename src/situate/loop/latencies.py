@@ -21,8 +21,6 @@ from situate.loop.watched import WatchedFile
 from situate.wire.errors import InputError
 from situate.wire.latency import load_latencies
 
-__all__ = ["LOOK_EVERY_S", "LatencyFiles"]
-
 LOOK_EVERY_S: Final = 3.0
 
 _log = Log(__name__)

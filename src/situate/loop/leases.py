@@ -14,8 +14,6 @@ from typing import Any, Final, Protocol, TypeAlias
 from situate.loop.logs import Log
 from situate.wire.bodies import micro_time
 
-__all__ = ["LeaseError", "LeaseObject", "LeaseRecord", "LeaseStore", "LeaseWriter", "lease_errors", "steady_seconds"]
-
 LeaseObject: TypeAlias = dict[str, Any]
 
 API: Final = "coordination.k8s.io/v1"

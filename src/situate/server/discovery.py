@@ -15,8 +15,6 @@ import msgspec
 
 from situate.server.resources import RESOURCES, Resource
 
-__all__ = ["Discovery", "Document", "subresource_kind", "subresource_verbs"]
-
 AGGREGATED: Final = ("v2", "v2beta1")
 GROUPS: Final = (
     "apps",

@@ -7,20 +7,6 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final
 
-__all__ = [
-    "Cause",
-    "StatusError",
-    "already_exists",
-    "bad_request",
-    "conflict",
-    "expired",
-    "forbidden",
-    "invalid",
-    "method_not_allowed",
-    "not_found",
-    "too_many_requests",
-]
-
 CAUSES_SHOWN: Final = 100
 """Limits the size of a response to a request with many errors."""
 MODIFIED: Final = "the object has been modified; please apply your changes to the latest version and try again"

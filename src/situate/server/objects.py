@@ -2,7 +2,5 @@
 
 from typing import Any, TypeAlias
 
-__all__ = ["Object"]
-
 Object: TypeAlias = dict[str, Any]
 """An object under Kubernetes' field names. A function that stores one must not change it."""

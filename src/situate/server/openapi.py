@@ -17,8 +17,6 @@ from situate.server.kinds import KINDS
 from situate.server.resources import RESOURCES, Resource
 from situate.wire.schema.table import Field, Message, Type, flat_fields, kinds, message
 
-__all__ = ["PROTOBUF_V2", "OpenApi"]
-
 PROTOBUF_V2: Final = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 """As clients request it. The answer's media type has no @, which media types do not allow."""
 REF: Final = "#/components/schemas/"

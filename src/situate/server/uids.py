@@ -10,8 +10,6 @@ import os
 from collections.abc import Iterator
 from typing import Final
 
-__all__ = ["new_uid"]
-
 AT_ONCE: Final = 256
 DIGITS: Final = 32
 _VARIANTS: Final = {digit: "89ab"[int(digit, 16) & 3] for digit in "0123456789abcdef"}

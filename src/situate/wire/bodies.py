@@ -13,8 +13,6 @@ import msgspec
 
 from situate.core.changes import PodRef
 
-__all__ = ["binding", "delete_options", "event", "micro_time", "quoted", "seconds_time", "series"]
-
 NANOS: Final = 1_000_000_000
 TERM: Final = "situate.dev/term"
 """Annotation of a Binding: the term of the scheduler's lease in which it was decided."""

@@ -19,8 +19,6 @@ from situate.wire.dump import dump_yaml
 from situate.wire.errors import InputError
 from situate.wire.yaml import load_yaml
 
-__all__ = ["ConfigInputError", "config_of", "dump_config", "load_config", "profiles_of"]
-
 JSON_INDENT: Final = 4  # as kubectl's
 
 

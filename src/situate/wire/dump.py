@@ -9,8 +9,6 @@ import yaml
 from situate.wire.errors import InputError
 from situate.wire.yaml import load_yaml
 
-__all__ = ["dump_json", "dump_yaml"]
-
 JSON_INDENT = 2
 
 _STR = "tag:yaml.org,2002:str"

@@ -6,8 +6,6 @@ Readers raise only InputError for invalid bytes. To show it, use `str(error)`.
 import re
 from collections.abc import Mapping
 
-__all__ = ["InputError", "from_decoder"]
-
 MAX_LINE = 1_000  # characters; hostile input must not fill the screen
 
 # Line breaks of every kind, and other control characters of terminals.

@@ -16,8 +16,6 @@ from situate.core.model.base import INT64_MAX, INT64_MIN
 from situate.core.model.node import Node
 from situate.core.model.pod import Pod
 
-__all__ = ["TEXT_CHARS", "ExtenderResponseError", "encode_ask", "encode_bind", "one_line", "read_answer", "read_bind"]
-
 TEXT_CHARS: Final = 256
 """The length of an extender's text, at most."""
 

@@ -29,19 +29,6 @@ from situate.core.effects import Effect
 from situate.core.queue.queue import UNSCHEDULABLE_LIMIT_MS
 from situate.wire.errors import InputError, from_decoder
 
-__all__ = [
-    "VERSION",
-    "StepEffects",
-    "JournalHeader",
-    "StepChanges",
-    "JournalRecord",
-    "decode_record",
-    "digest_of",
-    "encode_record",
-    "fingerprint",
-    "plain",
-]
-
 VERSION: Final = 1
 """Of the records. Any other version is rejected."""
 

@@ -16,8 +16,6 @@ from situate.core.plugins.latency import LatencyFile, latency_problems
 from situate.wire.errors import InputError
 from situate.wire.yaml import load_yaml
 
-__all__ = ["load_latencies"]
-
 SUBJECT = "latency table"
 
 

@@ -35,19 +35,6 @@ from situate.core.model.workloads import ReplicaSet, ReplicationController, Serv
 from situate.wire.errors import InputError, from_decoder
 from situate.wire.yaml import MAX_BYTES, MAX_JSON_BYTES, load_yaml
 
-__all__ = [
-    "KINDS",
-    "NAMESAKES",
-    "Objects",
-    "Source",
-    "decode",
-    "decode_checked",
-    "decode_node",
-    "decode_pod",
-    "objects_of",
-    "read_objects",
-]
-
 # Kind -> API group and struct. A kind of the same name in another group is another kind.
 KINDS: dict[str, tuple[str, type[Model]]] = {
     "CSIDriver": ("storage.k8s.io", CSIDriver),

@@ -10,19 +10,6 @@ from typing import Final, NamedTuple
 from situate.core.changes import PodRef
 from situate.wire.bodies import preconditions, quoted, seconds_time, series
 
-__all__ = [
-    "BOUND_BY_CONTROLLER",
-    "MERGE",
-    "SELECTED_NODE",
-    "STRATEGIC",
-    "ConditionPatch",
-    "bind_volume",
-    "release_volume",
-    "select_node",
-    "series_patch",
-    "status_patch",
-]
-
 STRATEGIC: Final = "application/strategic-merge-patch+json"
 MERGE: Final = "application/merge-patch+json"
 

@@ -9,8 +9,6 @@ from situate.wire.config import config_of
 from situate.wire.errors import InputError, from_decoder
 from situate.wire.objects import Objects, objects_of
 
-__all__ = ["Scenario", "decode_scenario"]
-
 
 class Scenario(msgspec.Struct, frozen=True):
     """A cluster and the pods to decide about, in order."""

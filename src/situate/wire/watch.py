@@ -18,8 +18,6 @@ from situate.core.model.meta import ObjectMeta
 from situate.wire.errors import InputError
 from situate.wire.objects import decode
 
-__all__ = ["ADDED", "BOOKMARK", "DELETED", "ERROR", "MODIFIED", "Frame", "Item", "ListPage", "RawReader", "Reader"]
-
 ADDED: Final = "ADDED"
 MODIFIED: Final = "MODIFIED"
 DELETED: Final = "DELETED"

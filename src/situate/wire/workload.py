@@ -4,8 +4,6 @@ import msgspec
 
 from situate.wire.errors import InputError, from_decoder
 
-__all__ = ["Workload", "decode_workload"]
-
 
 class Workload(msgspec.Struct):
     """Nodes, bound pods and pending pods, each as JSON bytes."""

@@ -16,8 +16,6 @@ import yaml
 
 from situate.wire.errors import InputError
 
-__all__ = ["MAX_ALIASED_NODES", "MAX_BYTES", "MAX_DEPTH", "MAX_DOCUMENTS", "MAX_JSON_BYTES", "load_yaml"]
-
 MAX_BYTES = 256 * 1024 * 1024
 MAX_JSON_BYTES = 2 * 1024 * 1024 * 1024  # of what is read as JSON: in a tenth of the time, and indented by kubectl
 MAX_DOCUMENTS = 100_000

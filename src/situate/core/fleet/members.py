@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["FleetMember", "Roster"]
-
 
 @dataclass(frozen=True, slots=True, order=True)
 class FleetMember:

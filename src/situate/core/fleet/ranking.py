@@ -15,8 +15,6 @@ from situate.core.gang.naming import gang_of
 from situate.core.model.meta import controller_of
 from situate.core.model.pod import Pod
 
-__all__ = ["key_of", "number", "pools_dealt", "ranked", "weighed"]
-
 _BITS: Final = 64
 
 

@@ -25,8 +25,6 @@ from situate.core.gang.naming import gang_of
 from situate.core.model.node import Node
 from situate.core.model.pod import Pod
 
-__all__ = ["SPREAD_MS", "STALE_MS", "Share"]
-
 STALE_MS: Final = 5 * 60_000
 """After this time the next in line tries a pod that its owner has not placed, too: as long as an unschedulable pod
 waits before it is tried again for no reason. A live owner should get to it sooner."""

@@ -23,8 +23,6 @@ from situate.core.reconcile.objects import KINDS, ObjectIndex
 from situate.core.reconcile.pods import is_finished
 from situate.core.reconcile.table import CONTROLLERS, concerned, concerned_by_node, concerns_zones
 
-__all__ = ["Collect", "Empty", "Reconcile", "ServedKind", "Survey", "Task", "ControllerCache"]
-
 
 class ServedKind(NamedTuple):
     """A kind of the API; `resource` is its plural in paths."""

@@ -6,8 +6,6 @@ from typing import Any
 
 from situate.core.reconcile.effects import RecordEvent
 
-__all__ = ["event_body", "event_name", "space_of"]
-
 
 def space_of(event: RecordEvent) -> str:
     """The namespace of the object; `default` if it has none."""

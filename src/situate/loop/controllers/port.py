@@ -17,8 +17,6 @@ from situate.core.reconcile.effects import (
     UpdateStatus,
 )
 
-__all__ = ["ControllerPort", "ObjectApi", "RefusedError", "WriteResult", "call", "refused"]
-
 
 class WriteResult(NamedTuple):
     """What was written; `revision` None: it was deleted, or will be."""

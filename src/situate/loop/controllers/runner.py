@@ -40,8 +40,6 @@ from situate.loop.controllers.cache import (
 from situate.loop.controllers.port import ControllerPort, RefusedError, WriteResult
 from situate.loop.logs import Log
 
-__all__ = ["Runner"]
-
 WORKERS: Final = 16
 """How many controllers may have effects in flight at once."""
 RETRY_FIRST_MS: Final = 20

@@ -23,8 +23,6 @@ from situate.loop.scheduling.lanes import Lanes
 from situate.loop.scheduling.port import EventSeries, SchedulingPort, WriteOutcome
 from situate.wire.bodies import NANOS
 
-__all__ = ["FINISH_S", "REFRESH_S", "EventSeriesRecorder"]
-
 WAITING: Final = 16_384
 """How many events may wait to be written. More are dropped."""
 REMEMBERED: Final = 1 << 16

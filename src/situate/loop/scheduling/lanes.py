@@ -14,8 +14,6 @@ from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 from situate.loop.drive import describe_error
 from situate.loop.logs import Log
 
-__all__ = ["Handler", "Lanes", "Work"]
-
 _log = Log(__name__)
 
 

@@ -46,8 +46,6 @@ from situate.loop.scheduling.port import NOT_LEADER, RUNNING, STOPPING, PodNote,
 from situate.loop.scheduling.view import EngineView
 from situate.loop.scheduling.volumes import VolumeBinder
 
-__all__ = ["Performer"]
-
 NO_EXTENDERS: Final = "no extenders are configured"
 
 _log = Log(__name__)

@@ -17,25 +17,6 @@ from situate.core.effects import Bind, Evict, Nominate, Report, SetCondition, Se
 from situate.core.model.pod import Pod
 from situate.core.model.storage import PersistentVolume, PersistentVolumeClaim
 
-__all__ = [
-    "NOT_LEADER",
-    "RUNNING",
-    "STOPPING",
-    "BindClaim",
-    "EventNames",
-    "EventSeries",
-    "InFlightLimits",
-    "PodNote",
-    "ReleaseVolume",
-    "ReserveVolume",
-    "SchedulingPort",
-    "SelectNode",
-    "VolumeError",
-    "VolumeOutcome",
-    "VolumeWrite",
-    "WriteOutcome",
-]
-
 NOT_LEADER: Final = "no longer the leader"
 STOPPING: Final = "the scheduler is shutting down"
 RUNNING: Final = 'running Bind plugin "DefaultBinder": '

@@ -30,8 +30,6 @@ from situate.loop.scheduling.performer import Performer
 from situate.loop.scheduling.port import SchedulingPort
 from situate.loop.scheduling.view import EngineView
 
-__all__ = ["SchedulingSession", "component_name", "end_tasks", "open_scheduling", "run_until_first"]
-
 
 class SchedulingSession:
     """`run` it until it is cancelled. It decides nothing before its drive leads."""

@@ -9,8 +9,6 @@ from situate.core.model.node import Node
 from situate.core.model.pod import Pod
 from situate.core.model.storage import CSINode, PersistentVolume, PersistentVolumeClaim
 
-__all__ = ["EngineView"]
-
 
 class EngineView:
     """The cluster as an engine knows it: objects with the fields that scheduling reads."""

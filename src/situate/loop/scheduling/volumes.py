@@ -41,8 +41,6 @@ from situate.loop.scheduling.port import (
 from situate.loop.scheduling.view import EngineView
 from situate.wire.patches import SELECTED_NODE
 
-__all__ = ["VolumeBinder"]
-
 TIMEOUT_S: Final = 600.0
 """How long claims may take to be bound, where no profile says otherwise: bindTimeoutSeconds."""
 LOOK_S: Final = 1.0

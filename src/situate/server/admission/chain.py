@@ -11,8 +11,6 @@ from situate.server.admission.tolerations import DefaultTolerations
 from situate.server.registry.cache import Cache
 from situate.server.registry.ports import Admission
 
-__all__ = ["chain"]
-
 
 def chain(cache: Cache, profile: NodeProfile = KUBERNETES) -> list[Admission]:
     """The plugins of every server; identity adds its own. `profile`: how to treat lost nodes."""

@@ -11,8 +11,6 @@ from situate.server.registry.selectable_fields import field_names
 from situate.server.requests import Caller, Object, Target
 from situate.server.resources import BY_KIND
 
-__all__ = ["IMMORTAL", "NamespaceLifecycle"]
-
 IMMORTAL: Final = ("default", "kube-system", "kube-public", "kube-node-lease")
 NAMESPACE: Final = BY_KIND["v1", "Namespace"]
 TERMINATING: Final = "Terminating"

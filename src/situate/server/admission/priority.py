@@ -15,8 +15,6 @@ from situate.server.registry.ports import Action
 from situate.server.requests import Caller, Object, Target
 from situate.server.resources import BY_KIND
 
-__all__ = ["Priority"]
-
 CLASS: Final = BY_KIND["scheduling.k8s.io/v1", "PriorityClass"]
 POD: Final = BY_KIND["v1", "Pod"]
 ONE_DEFAULT: Final = "PriorityClass {name} is already marked as default. Only one default can exist"

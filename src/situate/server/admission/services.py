@@ -14,8 +14,6 @@ from situate.server.registry.ports import Action
 from situate.server.requests import Caller, Object, Target
 from situate.server.resources import BY_KIND
 
-__all__ = ["ServiceAddresses"]
-
 SERVICE: Final = BY_KIND["v1", "Service"]
 NO_ADDRESS: Final = ("", "None")
 TAKEN: Final = "failed to allocate IP {ip}: provided IP is already allocated"

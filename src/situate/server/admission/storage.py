@@ -9,8 +9,6 @@ from situate.server.registry.ports import Action
 from situate.server.requests import Caller, Object, Target
 from situate.server.resources import BY_KIND
 
-__all__ = ["DefaultStorageClass"]
-
 CLAIM: Final = BY_KIND["v1", "PersistentVolumeClaim"]
 CLASS: Final = BY_KIND["storage.k8s.io/v1", "StorageClass"]
 BETA_CLASS: Final = "volume.beta.kubernetes.io/storage-class"

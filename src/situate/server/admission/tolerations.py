@@ -10,8 +10,6 @@ from situate.server.registry.ports import Action
 from situate.server.requests import Caller, Object, Target
 from situate.server.resources import BY_KIND
 
-__all__ = ["DefaultTolerations"]
-
 POD: Final = BY_KIND["v1", "Pod"]
 
 

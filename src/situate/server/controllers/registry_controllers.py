@@ -20,8 +20,6 @@ from situate.server.registry.registry import Registry
 from situate.server.requests import Target, WatchOptions
 from situate.server.resources import BY_KIND, RESOURCES, Resource
 
-__all__ = ["RegistryControllers"]
-
 LEASES: Final = BY_KIND["coordination.k8s.io/v1", "Lease"]
 WATCH: Final = WatchOptions(initial_events=True, resource_version_match="NotOlderThan", bookmarks=True)
 AGAIN_S: Final = 1.0

@@ -18,8 +18,6 @@ from situate.server.resources import BY_KIND, RESOURCES
 from situate.wire.bodies import seconds_time
 from situate.wire.patching import merge_patched
 
-__all__ = ["CONTROLLERS", "UNWATCHED", "RegistryPort"]
-
 CONTROLLERS: Final = Caller(
     "system:kube-controller-manager", ("system:masters", "system:authenticated"), agent="kube-controller-manager"
 )

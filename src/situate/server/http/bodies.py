@@ -19,8 +19,6 @@ from situate.wire.protobuf import from_protobuf
 from situate.wire.schema import DecodeError, decode, kinds, normalised, strict_refusal
 from situate.wire.yaml import load_yaml
 
-__all__ = ["decode_delete_options", "decode_object", "decode_patch", "read_body"]
-
 UNSUPPORTED: Final = "the request body has a Content-Encoding; the server supports none"
 ALIASES: Final = "error decoding YAML: aliases are not supported in the body of a request"
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"

@@ -15,8 +15,6 @@ from situate.server.errors import StatusError, bad_request
 from situate.server.http import heap
 from situate.server.http.responses import status_response
 
-__all__ = ["Connection", "Listener"]
-
 TRIM_AFTER_CONNECTIONS: Final = 128
 """So many new connections leave enough free memory behind to trim the heap. Their handshakes take longer than the trim,
 so a client that keeps reconnecting cannot keep the server busy with it."""

@@ -40,8 +40,6 @@ from situate.server.registry.warning import collecting
 from situate.server.requests import Caller
 from situate.store.errors import StoreError
 
-__all__ = ["RequestFilters"]
-
 UNLIMITED_GROUP: Final = "system:masters"
 BUSY: Final = "too many requests, please try again later"
 STOPPING: Final = "the server is shutting down"

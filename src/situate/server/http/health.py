@@ -10,8 +10,6 @@ from situate.server.http.query import Query
 from situate.server.http.responses import TEXT, Response
 from situate.server.http.urls import no_such_path
 
-__all__ = ["Health"]
-
 _HEADERS: Final = "X-Content-Type-Options: nosniff\r\n"
 
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 import ctypes
 from typing import Final
 
-__all__ = ["trim_heap"]
-
 _trim: Final = getattr(ctypes.CDLL(None), "malloc_trim", None)
 """Only glibc has it."""
 

@@ -8,8 +8,6 @@ from typing import Final
 
 from situate.server.errors import StatusError
 
-__all__ = ["HostAllowlist"]
-
 ALWAYS: Final = ("localhost", "127.0.0.1", "::1")
 ANY: Final = "*"
 

@@ -9,8 +9,6 @@ from typing import Final, Literal, TypeAlias
 
 from situate.server.errors import StatusError
 
-__all__ = ["JSON", "Form", "parse_accept", "body_type", "not_acceptable", "patch_type", "wants_discovery"]
-
 JSON: Final = "application/json"
 YAML: Final = "application/yaml"
 PROTOBUF: Final = "application/vnd.kubernetes.protobuf"

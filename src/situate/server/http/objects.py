@@ -17,8 +17,6 @@ from situate.server.http.responses import Response, object_response
 from situate.server.registry.registry import PatchType, Registry
 from situate.server.requests import Object
 
-__all__ = ["ObjectHandler", "check_names"]
-
 RETURNS_DELETED: Final = frozenset(
     (
         "pods",

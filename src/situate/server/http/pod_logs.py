@@ -14,8 +14,6 @@ from situate.server.http.streams import OpenStreams
 from situate.server.registry.registry import Registry
 from situate.server.requests import Object, Target
 
-__all__ = ["PodLogHandler", "container_of"]
-
 NO_SOURCE: Final = "no node of this cluster serves logs"
 
 

@@ -13,20 +13,6 @@ from situate.server.registry.watchers import WatchEvent
 from situate.server.requests import Caller, ListOptions, Object, Target, WatchOptions, WriteOptions
 from situate.server.resources import Resource
 
-__all__ = [
-    "CreateRequest",
-    "Audit",
-    "ComputedResources",
-    "EventStream",
-    "Gate",
-    "LogOptions",
-    "LogSource",
-    "CreateHandler",
-    "CreateCall",
-    "CreateHandlers",
-    "Tables",
-]
-
 
 class Audit(Protocol):
     def record(self, record: AuditRecord) -> None: ...

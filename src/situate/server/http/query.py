@@ -15,18 +15,6 @@ from situate.server.kinds.field_errors import forbidden
 from situate.server.registry.list_options import list_problems
 from situate.server.requests import DeleteOptions, FieldValidation, ListOptions, WatchOptions, WriteOptions
 
-__all__ = [
-    "Query",
-    "delete_options",
-    "flag",
-    "list_options",
-    "log_options",
-    "name_in",
-    "parse_query",
-    "watch_options",
-    "write_options",
-]
-
 Query = Mapping[str, str]
 """The first value of each option. `dryRun` may be repeated; its values are joined by commas."""
 

@@ -19,8 +19,6 @@ from situate.server.registry.watchers import WatchEvent
 from situate.server.requests import Object
 from situate.server.resources import Resource
 
-__all__ = ["INCLUDE_OBJECT", "Renderer", "include_object"]
-
 INCLUDE_OBJECT: Final = ("", "None", "Metadata", "Object")
 META: Final = "meta.k8s.io"
 SLICE: Final = 100

@@ -12,8 +12,6 @@ from situate.server.http.urls import RequestUrl
 from situate.server.requests import Caller, Target
 from situate.server.resources import Resource
 
-__all__ = ["ApiRequest"]
-
 
 class ApiRequest(Struct):
     http: web.BaseRequest

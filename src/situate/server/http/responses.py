@@ -18,8 +18,6 @@ from aiohttp import HttpVersion11, web
 
 from situate.server.errors import StatusError
 
-__all__ = ["Response", "compress", "encode", "head", "object_response", "status_response", "warning_headers"]
-
 JSON: Final = "application/json"
 TEXT: Final = "text/plain; charset=utf-8"
 JOIN_BYTES: Final = 64 << 10

@@ -28,8 +28,6 @@ from situate.server.openapi import PROTOBUF_V2, OpenApi
 from situate.server.registry.warning import warn
 from situate.server.requests import Caller
 
-__all__ = ["Router"]
-
 _READ: Final = ("GET", "HEAD")
 OPENAPI: Final = "/openapi/v3"
 OPENAPI_V2: Final = "/openapi/v2"

@@ -17,8 +17,6 @@ from situate.server.tables.cells import selector
 from situate.wire.patching import PatchError, json_patched, merge_patched
 from situate.wire.schema import DecodeError, normalised
 
-__all__ = ["ScaleHandler"]
-
 API_VERSION: Final = "autoscaling/v1"
 KIND: Final = "Scale"
 _METADATA: Final = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")

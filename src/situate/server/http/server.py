@@ -32,8 +32,6 @@ from situate.server.openapi import OpenApi
 from situate.server.registry.registry import Registry
 from situate.wire.errors import InputError
 
-__all__ = ["Server", "serve"]
-
 SWEEP_S: Final = 1.0
 BACKLOG: Final = 1024
 LEAST_S: Final = 0.1

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["DEFAULT_PORT", "Limits", "ServerSettings"]
-
 DEFAULT_PORT: Final = 6443
 MIB: Final = 1 << 20
 

@@ -13,8 +13,6 @@ from aiohttp import web
 from situate.server.http.connection import Connection
 from situate.server.http.responses import Response, head
 
-__all__ = ["ChunkedStream", "OpenStreams"]
-
 LAST: Final = b"0\r\n\r\n"
 
 

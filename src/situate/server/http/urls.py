@@ -11,8 +11,6 @@ from urllib.parse import unquote_to_bytes
 from situate.server.errors import StatusError, bad_request
 from situate.server.resources import BY_PATH, Resource
 
-__all__ = ["NO_URL", "RequestUrl", "parse_url", "no_such_path", "verb_of", "wrong_method"]
-
 NO_SUCH: Final = "the server could not find the requested resource"
 NOT_ALLOWED: Final = "the server does not allow this method on the requested resource"
 MAX_PATH_LENGTH: Final = 4096

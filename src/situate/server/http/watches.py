@@ -17,8 +17,6 @@ from situate.server.http.settings import Limits
 from situate.server.http.streams import ChunkedStream, OpenStreams
 from situate.server.registry.registry import Registry
 
-__all__ = ["WatchHandler"]
-
 
 class WatchHandler:
     def __init__(self, registry: Registry, streams: OpenStreams, limits: Limits, random: Callable[[], float]) -> None:

@@ -8,17 +8,6 @@ from typing import Final, NamedTuple, Protocol
 from situate.server.errors import StatusError, forbidden
 from situate.server.requests import Caller
 
-__all__ = [
-    "NO",
-    "YES",
-    "Attributes",
-    "Authorizer",
-    "AuthorizerDecision",
-    "FieldRequirement",
-    "field_requirements",
-    "forbidden_error",
-]
-
 
 class Attributes(NamedTuple):
     verb: str

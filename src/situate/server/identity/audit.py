@@ -21,8 +21,6 @@ from situate.server.identity.secret_files import PRIVATE
 from situate.server.requests import Caller
 from situate.wire.bodies import micro_time
 
-__all__ = ["AuditLog", "AuditRecord", "is_logged"]
-
 LEVEL: Final = "Metadata"
 MAX_FILE_BYTES: Final = 100 * 1024 * 1024
 """When a file has reached this size, the log starts another."""

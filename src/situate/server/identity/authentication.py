@@ -17,8 +17,6 @@ from situate.server.identity.service_account_tokens import AccountTokens, TokenE
 from situate.server.identity.token_files import UserTokens
 from situate.server.requests import Caller
 
-__all__ = ["ANONYMOUS", "Authentication", "unauthorized"]
-
 AUTHENTICATED: Final = "system:authenticated"
 ANONYMOUS: Final = Caller("system:anonymous", ("system:unauthenticated",))
 MAX_CACHED_CERTIFICATES: Final = 10_000

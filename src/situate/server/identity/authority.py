@@ -39,8 +39,6 @@ from situate.server.identity.secret_files import (
     write_private,
 )
 
-__all__ = ["Authority", "Revocations", "open_authority"]
-
 CERTIFICATE: Final = "ca.crt"
 KEY: Final = "ca.key"
 ACCOUNTS_KEY: Final = "service-accounts.key"

@@ -10,8 +10,6 @@ from situate.server.identity.ports import ObjectReader
 from situate.server.identity.rbac import Rbac
 from situate.server.requests import Caller
 
-__all__ = ["Authorization", "named_by_fields"]
-
 OF_MANY: Final = ("list", "watch")
 
 

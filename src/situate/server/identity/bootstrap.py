@@ -20,8 +20,6 @@ from situate.server.identity.rules import rules_of, uncovered
 from situate.server.requests import SYSTEM, Caller, Object, Target
 from situate.server.resources import BY_KIND
 
-__all__ = ["BootstrapRegistry", "bootstrap", "aggregate_cluster_roles", "bootstrap_objects"]
-
 SYSTEM_NAMESPACES: Final = ("default", "kube-system", "kube-public", "kube-node-lease")
 DELEGATION: Final = "extension-apiserver-authentication"
 CLUSTER_ROLES: Final = resource_of("rbac.authorization.k8s.io/v1", "clusterroles")

@@ -13,20 +13,6 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-__all__ = [
-    "AUTHORITY_LIFE",
-    "LEAF_LIFE",
-    "Credential",
-    "authority_certificate",
-    "client_certificate",
-    "due",
-    "key_pem",
-    "new_key",
-    "pem",
-    "server_certificate",
-    "subject",
-]
-
 AUTHORITY_LIFE: Final = timedelta(days=3650)
 LEAF_LIFE: Final = timedelta(days=365)
 CLOCKS_DIFFER: Final = timedelta(minutes=5)

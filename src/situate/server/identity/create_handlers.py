@@ -10,8 +10,6 @@ from situate.server.identity.reviews import Reviews
 from situate.server.identity.token_requests import TokenRequests
 from situate.server.requests import Object
 
-__all__ = ["restricted", "create_handlers"]
-
 AUTHORIZATION = "authorization.k8s.io"
 AUTHENTICATION = "authentication.k8s.io"
 

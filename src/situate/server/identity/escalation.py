@@ -13,8 +13,6 @@ from situate.server.identity.rbac import GROUP, MASTERS, Rbac
 from situate.server.identity.rules import EVERYTHING, Rule, described, quoted, rules_of, uncovered
 from situate.server.requests import Caller, Object, Target
 
-__all__ = ["NoEscalation"]
-
 AGGREGATING: Final = "must have cluster-admin privileges to use the aggregationRule"
 ROLES: Final = ("roles", "clusterroles")
 BINDINGS: Final = ("rolebindings", "clusterrolebindings")

@@ -12,8 +12,6 @@ from situate.server.identity.authorization import Authorization, named_by_fields
 from situate.server.identity.impersonation import impersonate
 from situate.server.requests import Caller
 
-__all__ = ["Identity"]
-
 
 @dataclass(frozen=True, slots=True)
 class Identity:

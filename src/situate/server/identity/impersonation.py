@@ -11,8 +11,6 @@ from situate.server.identity.attributes import Attributes
 from situate.server.identity.service_account_tokens import account_groups
 from situate.server.requests import Caller
 
-__all__ = ["impersonate"]
-
 USER: Final = "impersonate-user"
 GROUP: Final = "impersonate-group"
 UID: Final = "impersonate-uid"

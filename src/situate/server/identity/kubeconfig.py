@@ -15,8 +15,6 @@ from situate.server.identity.authority import Authority
 from situate.server.identity.certificates import Credential, due
 from situate.server.identity.secret_files import IdentityError, read_private, write_private
 
-__all__ = ["ensure_kubeconfig", "kubeconfig"]
-
 NAME: Final = "situate"
 
 

@@ -7,8 +7,6 @@ from typing import Final
 
 from situate.wire.errors import InputError
 
-__all__ = ["check_listening", "is_loopback"]
-
 LOCAL: Final = ("localhost", "ip6-localhost")
 
 

@@ -15,8 +15,6 @@ from situate.server.identity.roles import NODE_RULES
 from situate.server.identity.rules import matches
 from situate.server.requests import Caller, Object
 
-__all__ = ["LEASES", "NODES", "NodeAuthorizer", "node_name_of"]
-
 NODES: Final = "system:nodes"
 USER: Final = "system:node:"
 LEASES: Final = "kube-node-lease"

@@ -7,8 +7,6 @@ from typing import Any, Final, NamedTuple
 
 from situate.server.requests import Object
 
-__all__ = ["MIRROR", "Reference", "forbidden_to_mirrors", "of_pod", "secrets_of_volume"]
-
 MIRROR: Final = "kubernetes.io/config.mirror"
 
 

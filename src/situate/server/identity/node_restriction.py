@@ -17,8 +17,6 @@ from situate.server.identity.node_references import MIRROR, forbidden_to_mirrors
 from situate.server.identity.ports import ObjectReader, resource_of, uid_of
 from situate.server.requests import Caller, Object, Target
 
-__all__ = ["NodeRestriction"]
-
 Action = Literal["create", "update", "delete"]
 
 NODES: Final = resource_of("v1", "nodes")

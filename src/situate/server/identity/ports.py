@@ -8,8 +8,6 @@ from typing import Protocol
 from situate.server.requests import Object
 from situate.server.resources import BY_PATH, Resource
 
-__all__ = ["CachedObject", "ObjectReader", "ResourceState", "resource_of", "uid_of"]
-
 
 class CachedObject(Protocol):
     """An object in the cache, not decoded."""

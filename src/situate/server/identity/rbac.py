@@ -17,8 +17,6 @@ from situate.server.identity.rules import Rule, aggregated, matches, rules_of
 from situate.server.requests import Caller, Object
 from situate.server.resources import Resource
 
-__all__ = ["MASTERS", "Rbac"]
-
 MASTERS: Final = "system:masters"
 API: Final = "rbac.authorization.k8s.io/v1"
 GROUP: Final = "rbac.authorization.k8s.io"

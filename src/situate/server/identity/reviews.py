@@ -13,8 +13,6 @@ from situate.server.identity.node_authorizer import node_name_of
 from situate.server.identity.service_account_tokens import TokenError
 from situate.server.requests import Caller, Object
 
-__all__ = ["Reviews"]
-
 AUTHORIZATION = "authorization.k8s.io"
 BOTH = "cannot be specified in combination with resourceAttributes"
 NEITHER = "exactly one of nonResourceAttributes or resourceAttributes must be specified"

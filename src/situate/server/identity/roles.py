@@ -12,8 +12,6 @@ from situate.server.identity.rules import Rule
 from situate.server.kinds import KINDS
 from situate.server.objects import Object
 
-__all__ = ["AUTOUPDATE", "BINDINGS", "NODE_RULES", "ROLES", "BootstrapBinding", "BootstrapRole"]
-
 API: Final = "rbac.authorization.k8s.io/v1"
 GROUP: Final = "rbac.authorization.k8s.io"
 AUTOUPDATE: Final = "rbac.authorization.kubernetes.io/autoupdate"

@@ -9,8 +9,6 @@ from typing import Any, Final, NamedTuple
 from situate.server.identity.attributes import Attributes
 from situate.server.requests import Object
 
-__all__ = ["EVERYTHING", "Rule", "aggregated", "described", "matches", "parse_rule", "quoted", "rules_of", "uncovered"]
-
 ALL: Final = "*"
 MOST_DEEP: Final = 16
 """The depth of aggregated roles that aggregate roles."""

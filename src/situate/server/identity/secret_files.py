@@ -9,8 +9,6 @@ from pathlib import Path
 from time import monotonic
 from typing import Final
 
-__all__ = ["PRIVATE", "PRIVATE_FOLDER", "IdentityError", "SecretFile", "read_private", "write_private", "sync_folder"]
-
 PRIVATE: Final = 0o600
 PRIVATE_FOLDER: Final = 0o700
 STAT_INTERVAL_S: Final = 0.1

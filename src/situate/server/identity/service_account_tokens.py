@@ -18,8 +18,6 @@ from situate.server.identity.ports import ObjectReader, resource_of, uid_of
 from situate.server.requests import Caller, Object
 from situate.server.resources import Resource
 
-__all__ = ["ISSUER", "AccountTokens", "BoundObject", "VerifiedToken", "TokenError", "account_groups", "account_user"]
-
 ISSUER: Final = "https://kubernetes.default.svc"
 ALGORITHM: Final = "ES256"
 JWT_DOTS: Final = 2

@@ -23,8 +23,6 @@ from situate.server.identity.service_account_tokens import AccountTokens
 from situate.server.identity.token_files import UserTokens
 from situate.server.identity.token_requests import TokenRequests
 
-__all__ = ["IdentityParts", "open_identity"]
-
 AUTHORITY: Final = "pki"
 USER_TOKENS: Final = "tokens.json"
 AUDIT_LOG: Final = "audit.log"

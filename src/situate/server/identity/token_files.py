@@ -17,8 +17,6 @@ import msgspec
 from situate.server.identity.secret_files import IdentityError, SecretFile
 from situate.server.requests import Caller
 
-__all__ = ["UserTokens", "find_hash"]
-
 AUTHENTICATED: Final = "system:authenticated"
 
 

@@ -12,8 +12,6 @@ from situate.server.identity.ports import ObjectReader, resource_of, uid_of
 from situate.server.identity.service_account_tokens import ACCOUNTS, AccountTokens, BoundObject
 from situate.server.requests import Caller, Object, Target
 
-__all__ = ["TokenRequests"]
-
 DEFAULT_S: Final = 3600
 LEAST_S: Final = 600
 MOST_S: Final = 1 << 32

@@ -7,8 +7,6 @@ from typing import Final
 
 from situate.server.kinds.field_errors import Causes
 
-__all__ = ["cidr", "endpoint_ip", "ip", "is_dual_stack", "is_ipv6", "parse_ip"]
-
 NOT_AN_IP: Final = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 NOT_A_CIDR: Final = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
 

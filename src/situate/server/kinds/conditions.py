@@ -8,8 +8,6 @@ from situate.core.model.names import qualified_name_problems
 from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.names import pattern_text
 
-__all__ = ["conditions", "is_true"]
-
 MAX_REASON: Final = 1024
 MAX_MESSAGE: Final = 32 * 1024
 _STATUSES: Final = ("False", "True", "Unknown")

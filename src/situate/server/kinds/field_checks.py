@@ -10,8 +10,6 @@ from typing import Any, TypeAlias
 from situate.server.kinds.field_errors import NOT_NEGATIVE, POSITIVE, Causes
 from situate.wire.schema.table import Field, flat_fields, message
 
-__all__ = ["FieldChecks"]
-
 _Check: TypeAlias = Callable[[Any, str, Causes], None]
 _Test: TypeAlias = Callable[[Any], bool]
 

@@ -10,8 +10,6 @@ from typing import Any, Final
 from situate.core.model.names import label_value_problems, qualified_name_problems
 from situate.server.errors import Cause
 
-__all__ = ["IMMUTABLE", "NOT_NEGATIVE", "Causes", "forbidden", "invalid", "not_supported", "quoted", "shown"]
-
 IMMUTABLE: Final = "field is immutable"
 NOT_NEGATIVE: Final = "must be greater than or equal to 0"
 POSITIVE: Final = "must be greater than zero"

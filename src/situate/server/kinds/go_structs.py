@@ -7,17 +7,6 @@ with the value to print if there is none.
 from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
-__all__ = [
-    "CLAIM",
-    "FAILURE_POLICY",
-    "SUCCESS_POLICY",
-    "TOLERATION",
-    "UPDATE_STRATEGY",
-    "VOLUME_NODE_AFFINITY",
-    "Layout",
-    "go_struct",
-]
-
 Layout: TypeAlias = Mapping[str, Any]
 
 TOLERATION: Final[Layout] = {

@@ -3,8 +3,6 @@
 from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.names import percent
 
-__all__ = ["Portion", "check_at_most_100_percent", "number_in", "check_int_or_percent"]
-
 Portion = int | str
 ALL = 100
 

@@ -12,8 +12,6 @@ from situate.server.kinds.strategy import Strategy
 from situate.server.objects import Object
 from situate.server.tables.columns import Cell, Printer
 
-__all__ = ["Kind", "Resource"]
-
 ALL_VERBS: Final = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 _STRATEGY: Final = Strategy()
 

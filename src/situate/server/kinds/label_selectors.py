@@ -5,8 +5,6 @@ from typing import Any, Final
 
 from situate.server.kinds.field_errors import Causes
 
-__all__ = ["DOES_NOT_MATCH", "is_empty", "matches", "validate_own_selector", "template_labels", "validate_selector"]
-
 DOES_NOT_MATCH: Final = "`selector` does not match template `labels`"
 
 Selector = Mapping[str, Any] | None

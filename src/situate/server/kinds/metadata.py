@@ -8,8 +8,6 @@ from situate.server.kinds.field_errors import NOT_NEGATIVE, Causes, quoted
 from situate.server.kinds.names import NameRule, dns_label, prefix_problems
 from situate.server.objects import Object
 
-__all__ = ["MAX_ANNOTATIONS", "kube_finalizer", "validate_annotations", "validate_metadata", "validate_metadata_update"]
-
 MAX_ANNOTATIONS: Final = 256 * 1024
 """Bytes of all keys and values."""
 MAX_MANAGER: Final = 128

@@ -8,24 +8,6 @@ from collections.abc import Callable
 from functools import lru_cache, wraps
 from typing import Final, TypeAlias
 
-__all__ = [
-    "NameRule",
-    "config_key",
-    "dns_1035_label",
-    "dns_label",
-    "env_name",
-    "header_name",
-    "path_segment",
-    "percent",
-    "port_name",
-    "port_number",
-    "prefix_problems",
-    "subdomain",
-    "underscored_subdomain",
-    "user_or_group",
-    "wildcard_subdomain",
-]
-
 NameRule: TypeAlias = Callable[[str], tuple[str, ...]]
 
 _CACHE_SIZE = 16_384

@@ -7,8 +7,6 @@ from situate.core.model.names import label_value_problems, qualified_name_proble
 from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.names import subdomain
 
-__all__ = ["node_selector", "node_selector_term", "preferred_terms", "topology_selector_term"]
-
 BAD_OPERATOR = "not a valid selector operator"
 
 

@@ -9,24 +9,6 @@ from situate.core.model.quantity import NANO, QuantityError, parse_milli, parse_
 from situate.server.kinds.field_errors import NOT_NEGATIVE, Causes, invalid, quoted
 from situate.server.kinds.names import dns_label
 
-__all__ = [
-    "ResourceList",
-    "amount",
-    "round_amounts",
-    "basic_amount",
-    "container_resource_name",
-    "fractions",
-    "is_extended",
-    "is_huge_pages",
-    "is_native",
-    "may_overcommit",
-    "pod_resource_name",
-    "positive_amount",
-    "quota_resource_name",
-    "resource_name",
-    "resources",
-]
-
 ResourceList: TypeAlias = Mapping[str, Any]
 NameCheck: TypeAlias = Callable[[str, str, Causes], None]
 

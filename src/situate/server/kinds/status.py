@@ -7,8 +7,6 @@ from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.names import dns_label
 from situate.server.objects import Object
 
-__all__ = ["MORE_THAN_ALL", "name_warnings", "check_not_decreased", "check_at_most", "reset_status", "within_replicas"]
-
 MORE_THAN_ALL: Final = "cannot be greater than status.replicas"
 
 

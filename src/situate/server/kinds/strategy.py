@@ -14,8 +14,6 @@ from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.names import NameRule, subdomain
 from situate.server.objects import Object
 
-__all__ = ["NOTHING", "Strategy", "again", "drop_status", "keep_all_but_status", "keep_status"]
-
 Change: TypeAlias = Callable[[Object], None]
 Merge: TypeAlias = Callable[[Object, Object], None]
 Check: TypeAlias = Callable[[Object, Causes], None]

@@ -16,8 +16,6 @@ from situate.server.placing.phases import holds_node, phase_of
 from situate.server.placing.snapshots import NODE_SNAPSHOTS
 from situate.server.placing.write_request import CacheReader
 
-__all__ = ["audit"]
-
 
 def audit(cache: CacheReader) -> list[str]:
     """One line for each problem, in the order of nodes and pods."""

@@ -72,8 +72,6 @@ from situate.store.transactions import At, Delete, Guard, Put, Write
 from situate.wire.bodies import seconds_time
 from situate.wire.objects import decode_node
 
-__all__ = ["BINDING_VERSION", "LEASE", "BindTransactions"]
-
 PODS: Final = BY_KIND["v1", "Pod"]
 NODES: Final = BY_KIND["v1", "Node"]
 LEASES: Final = BY_KIND["coordination.k8s.io/v1", "Lease"]

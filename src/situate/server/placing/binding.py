@@ -30,8 +30,6 @@ from situate.wire.bodies import seconds_time
 if TYPE_CHECKING:
     from situate.server.http.ports import CreateRequest
 
-__all__ = ["SUCCESS", "TERM", "Binder", "with_condition"]
-
 TERM: Final = "situate.dev/term"
 """Annotation of a Binding: the term of the scheduler's lease when it was decided."""
 SUCCESS: Final[Mapping[str, Any]] = {

@@ -11,8 +11,6 @@ from situate.core.model.pod import Pod
 from situate.server.placing.ledger import Amounts, Port, amounts_of, ports_of
 from situate.server.requests import Object
 
-__all__ = ["MOST", "SpecDemand", "DemandCache"]
-
 MOST: Final = 256
 
 

@@ -17,8 +17,6 @@ from situate.core.model.nodeselector import NodeSelector, matches
 from situate.core.model.pod import Pod, PodSpec
 from situate.core.model.tolerations import NO_EXECUTE, NO_SCHEDULE, Taint, any_tolerates
 
-__all__ = ["bind_refusals", "run_refusals"]
-
 CORDON: Final = Taint(key="node.kubernetes.io/unschedulable", effect=NO_SCHEDULE)
 CORDONED: Final = "it is unschedulable"
 NOT_SELECTED: Final = "its labels do not have {}, which the pod's nodeSelector asks for"

@@ -37,8 +37,6 @@ from situate.wire.bodies import seconds_time
 if TYPE_CHECKING:
     from situate.server.http.ports import CreateRequest
 
-__all__ = ["Evictor"]
-
 OTHER_NAMESPACE: Final = "the namespace of the provided object does not match the namespace sent on the request"
 BUDGETS: Final = BY_KIND["policy/v1", "PodDisruptionBudget"]
 EVICTED: Final = {

@@ -10,8 +10,6 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Final
 
-__all__ = ["LagTracker"]
-
 MOST_WAITING: Final = 256
 """How many versions to remember for a node that acknowledges none. The oldest tells how far it is behind."""
 

@@ -15,8 +15,6 @@ from situate.server.registry.registry import Registry
 from situate.server.registry.stored_object import StoredObject
 from situate.server.requests import SYSTEM, Object, Target
 
-__all__ = ["configure"]
-
 _log = Log(__name__)
 
 

@@ -12,8 +12,6 @@ from typing import Final
 
 from situate.server.errors import too_many_requests
 
-__all__ = ["MOST_WAITING", "NodeLocks"]
-
 MOST_WAITING: Final = 1_024
 """How many writers may wait for one node. More are refused."""
 

@@ -15,8 +15,6 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias
 
-__all__ = ["MOVES", "Phase", "holds_node", "is_finished", "legal", "phase_of", "returns_from_end"]
-
 Phase: TypeAlias = Literal["pending", "reserved", "bound", "running", "succeeded", "failed", "evicted", "rebinding"]
 
 MOVES: Final[Mapping[Phase | None, frozenset[Phase]]] = MappingProxyType(

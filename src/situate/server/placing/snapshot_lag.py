@@ -36,8 +36,6 @@ from situate.server.requests import SYSTEM, Object, Target, WatchOptions
 from situate.server.resources import BY_KIND, Resource
 from situate.wire.bodies import seconds_time
 
-__all__ = ["BOUND_S", "LAGGING", "SnapshotLag"]
-
 BOUND_S: Final = 5.0
 LAGGING: Final = "SnapshotLagging"
 MARK: Final = LAGGING.encode()

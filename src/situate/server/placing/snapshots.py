@@ -16,8 +16,6 @@ from situate.server.placing.ledger import Ledger, LedgerPod, amount_of, quantity
 from situate.server.registry.codec import encode_compact
 from situate.server.resources import BY_KIND, Resource
 
-__all__ = ["NODE_SNAPSHOTS", "SnapshotMetadata", "configuration", "configuration_of", "decoded", "encoded"]
-
 NODE_SNAPSHOTS: Final[Resource] = BY_KIND["situate.dev/v1alpha1", "NodeSnapshot"]
 
 

@@ -6,8 +6,6 @@ from situate.server.http.ports import CreateHandler, CreateHandlers
 from situate.server.placing.binding import Binder
 from situate.server.placing.eviction import Evictor
 
-__all__ = ["specials"]
-
 
 def specials(binder: Binder, evictor: Evictor) -> CreateHandlers:
     """By group, plural and subresource."""

@@ -18,9 +18,6 @@ from situate.server.requests import Object
 from situate.server.resources import Resource
 from situate.store.transactions import Guard, Write
 
-__all__ = ["CacheReader", "ExtraWrites", "PodWriteRequest", "no_extra_writes"]
-
-
 ExtraWrites: TypeAlias = Callable[["CacheReader", Object | None, Object | None], tuple[list[Guard], list[Write]]]
 """(cache, the pod before, the pod after). May raise StatusError."""
 

@@ -26,8 +26,6 @@ from situate.store.contract import Store, Watch
 from situate.store.entries import Batch, Entry, Revision
 from situate.store.errors import ClosedError, CompactedError, StoreError
 
-__all__ = ["Cache"]
-
 LOAD_PAGE: Final = 2_000
 """Entries in a page while loading."""
 MAX_LOADS: Final = 5

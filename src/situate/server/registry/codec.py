@@ -13,8 +13,6 @@ import msgspec
 
 from situate.server.requests import Object
 
-__all__ = ["tail_of", "decode", "encode", "to_item", "to_items", "encode_compact", "to_json", "join_metadata"]
-
 _BEGUN: Final = len(b'{"metadata":{')
 _LEFT_OUT: Final = ("apiVersion", "kind", "metadata")
 USUAL_BYTES: Final = 2048

@@ -17,8 +17,6 @@ from situate.server.registry.ports import Admission, TransactionExtension
 from situate.server.resources import Resource
 from situate.store.contract import Store
 
-__all__ = ["RegistryContext"]
-
 _PLAIN: Final = Strategy()
 
 

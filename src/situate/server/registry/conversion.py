@@ -14,8 +14,6 @@ import msgspec
 from situate.server.requests import Object
 from situate.server.resources import Resource
 
-__all__ = ["encode", "from_stored", "to_stored"]
-
 encode: Final = msgspec.json.Encoder().encode
 Convert: TypeAlias = Callable[[Object], Object]
 

@@ -21,8 +21,6 @@ from situate.server.resources import BY_KIND
 from situate.store.entries import ABSENT
 from situate.store.transactions import At
 
-__all__ = ["Decode", "create_once", "create"]
-
 Decode: TypeAlias = Callable[[], Object]
 """Returns a new object that may be changed in place. Raises 400 if the body is not one."""
 NAMESPACE: Final = BY_KIND["v1", "Namespace"]

@@ -22,16 +22,6 @@ from situate.server.registry.selectable_fields import SelectorValues, selector_v
 from situate.server.registry.stored_object import StoredObject
 from situate.server.requests import Caller, Object, Target, WriteOptions
 
-__all__ = [
-    "AdmissionVersions",
-    "CreateCache",
-    "CreateTemplate",
-    "RecentCreates",
-    "SplitBody",
-    "split_body",
-    "template_of",
-]
-
 MAX_TEMPLATES: Final = 256
 """The least recently used template is dropped first."""
 MAX_RECENT: Final = 1_024

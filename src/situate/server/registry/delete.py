@@ -19,8 +19,6 @@ from situate.server.registry.warning import warn
 from situate.server.requests import Caller, DeleteOptions, ListOptions, Object, Target
 from situate.server.resources import Resource
 
-__all__ = ["delete_collection", "delete"]
-
 ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
 TERMINATING: Final = "Terminating"
 OTHER_UID: Final = (

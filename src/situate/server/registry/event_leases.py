@@ -11,8 +11,6 @@ from situate.server.registry.selectable_fields import EVENTS
 from situate.store.contract import Store
 from situate.store.entries import NO_LEASE, LeaseId
 
-__all__ = ["EVENT_TTL_S", "SHARED_S", "EventLeases"]
-
 EVENT_TTL_S: Final = 3_600
 SHARED_S: Final = 300
 """How long new events share a lease. An event may live this much longer than its TTL."""

@@ -10,8 +10,6 @@ from msgspec import Struct
 
 from situate.server.resources import Resource
 
-__all__ = ["OBJECTS", "ObjectKey", "key_of", "parse_key", "prefix_of"]
-
 OBJECTS: Final = "/objects/"
 """The prefix of all objects. Other keys of the store are not objects."""
 _CORE: Final = "core"

@@ -31,8 +31,6 @@ from situate.store.contract import Store
 from situate.store.entries import Revision
 from situate.store.errors import CompactedError, FutureRevisionError, StoreError
 
-__all__ = ["WAIT_S", "list_objects", "wait_for"]
-
 WAIT_S: Final = 3.0
 """How long to wait for a future revision."""
 PAGE: Final = 500

@@ -15,16 +15,6 @@ from situate.server.errors import Cause, StatusError, bad_request, invalid
 from situate.server.kinds.field_errors import forbidden, not_supported
 from situate.server.requests import ListOptions, WatchOptions
 
-__all__ = [
-    "EXACT",
-    "ContinueToken",
-    "validate_list_options",
-    "validate_watch_options",
-    "parse_continue_token",
-    "parse_resource_version",
-    "resource_version_too_large",
-]
-
 EXACT, NOT_OLDER = "Exact", "NotOlderThan"
 _MATCH: Final = "resourceVersionMatch"
 _VERSION: Final = "meta.k8s.io/v1"

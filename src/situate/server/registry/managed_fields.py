@@ -14,8 +14,6 @@ from situate.server.requests import Caller, Object, WriteOptions
 from situate.server.resources import Resource
 from situate.wire.patching import FieldWriter, updated
 
-__all__ = ["ManagedFieldsCache", "writer_of"]
-
 MAX_ENTRIES: Final = 256
 """When the cache is full, it is cleared."""
 MANAGER_LENGTH: Final = 128

@@ -11,17 +11,6 @@ from situate.server.registry.stored_object import StoredObject
 from situate.server.requests import Object, Target
 from situate.wire.patching.schema import resets
 
-__all__ = [
-    "init_metadata",
-    "keep_server_fields",
-    "check_preconditions",
-    "generated_name",
-    "random_suffix",
-    "restore_metadata_for_status",
-    "bump_generation",
-    "set_name_and_namespace",
-]
-
 NAME_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
 """Kubernetes' alphabet for generated names: no vowels, so no words."""
 SUFFIX_LENGTH: Final = 5

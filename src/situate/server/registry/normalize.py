@@ -15,8 +15,6 @@ from situate.server.requests import Object
 from situate.server.resources import Resource
 from situate.wire.schema import DecodeError, decode
 
-__all__ = ["encode", "normalize"]
-
 encode: Final = msgspec.json.Encoder().encode
 
 

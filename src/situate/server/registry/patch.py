@@ -31,8 +31,6 @@ from situate.wire.patching import (
 from situate.wire.patching.errors import go_text
 from situate.wire.schema import DecodeError, decode
 
-__all__ = ["PatchType", "patch_object"]
-
 PatchType: TypeAlias = Literal["merge", "json", "strategic", "apply"]
 Refused: TypeAlias = Callable[[str, str], StatusError]
 """Makes the error from the patched object, as JSON, and what is wrong with it."""

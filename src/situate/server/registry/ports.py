@@ -12,8 +12,6 @@ from situate.store.transactions import Guard, Write
 if TYPE_CHECKING:
     from situate.server.registry.cache import Cache
 
-__all__ = ["Action", "Admission", "TransactionExtension"]
-
 Action: TypeAlias = Literal["create", "update", "delete"]
 
 

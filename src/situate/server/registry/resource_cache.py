@@ -16,8 +16,6 @@ from situate.server.registry.watchers import Broadcaster, Change
 from situate.server.resources import Resource
 from situate.store.keys import prefix_end
 
-__all__ = ["WINDOW_BYTES", "WINDOW_EVENTS", "ResourceCache"]
-
 WINDOW_EVENTS: Final = 32_768
 """Changes in the window: a watch can start from any of them."""
 WINDOW_BYTES: Final = 4 * 1024 * 1024

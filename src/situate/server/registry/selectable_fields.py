@@ -16,17 +16,6 @@ from msgspec import Struct
 
 from situate.server.resources import Resource
 
-__all__ = [
-    "NODE_COLUMN",
-    "NODE_NAME",
-    "PODS",
-    "SelectorValues",
-    "field_of",
-    "field_names",
-    "uid_only",
-    "selector_values",
-]
-
 PODS: Final = "/pods"
 EVENTS: Final = "/events"
 NODE_NAME: Final = "spec.nodeName"

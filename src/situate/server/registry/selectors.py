@@ -27,8 +27,6 @@ from situate.server.registry.selectable_fields import NAME, NAMESPACE, NODE_NAME
 from situate.server.registry.stored_object import StoredObject
 from situate.server.resources import Resource
 
-__all__ = ["Selection", "parse_labels", "selection"]
-
 _OPERATORS: Final = {"in": "In", "notin": "NotIn", "=": "In", "==": "In", "!=": "NotIn", ">": "Gt", "<": "Lt"}
 _EXPECTED: Final = "in, notin, =, ==, !=, gt, lt"
 # Longest first. A run of symbols is read greedily, an identifier up to the next symbol or space.

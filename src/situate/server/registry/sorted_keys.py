@@ -9,8 +9,6 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-__all__ = ["SortedKeys"]
-
 MAX_CHUNK: Final = 1_024
 
 

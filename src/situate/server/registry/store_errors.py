@@ -15,8 +15,6 @@ from situate.store.errors import (
     UnavailableError,
 )
 
-__all__ = ["status_error", "stale_cache", "too_large"]
-
 FULL: Final = "the store is full, so nothing was written; reads still work: {why}"
 UNKNOWN: Final = "the store did not answer, and the write may or may not have happened; read before you retry: {why}"
 UNAVAILABLE: Final = "the store does not answer; nothing was written: {why}"

@@ -13,8 +13,6 @@ from situate.server.registry.selectable_fields import field_names, selector_valu
 from situate.server.requests import Object
 from situate.server.resources import Resource
 
-__all__ = ["DeleteResult", "StoredObject", "ListResult", "UpdateResult", "read_stored", "read_stored_at", "item_chunks"]
-
 ITEMS_PER_CHUNK: Final = 200
 """Items in one chunk of a list."""
 

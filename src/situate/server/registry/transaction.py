@@ -23,8 +23,6 @@ from situate.store.entries import ABSENT, LeaseId, Revision
 from situate.store.errors import StoreError
 from situate.store.transactions import At, Committed, Delete, Guard, Outcome, Put, Refused, Write
 
-__all__ = ["EXTENDED", "MAX_ATTEMPTS", "Conflicted", "commit", "retry_conflicts"]
-
 MAX_ATTEMPTS: Final = 5
 """Attempts of a write that conflicts, as for patches in Kubernetes."""
 EXTENDED: Final = (PODS, "/nodes")

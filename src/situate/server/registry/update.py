@@ -28,8 +28,6 @@ from situate.server.registry.warning import warn
 from situate.server.requests import Caller, Object, Target, WriteOptions
 from situate.wire.patching import FieldWriter, updated
 
-__all__ = ["UpdatedObject", "MakeUpdate", "last_finalizer_removed", "modify", "update"]
-
 
 class UpdatedObject(NamedTuple):
     """A new object that shares nothing with the old one."""

@@ -6,8 +6,6 @@ from collections.abc import Iterable
 from contextvars import ContextVar, Token
 from typing import Final
 
-__all__ = ["collecting", "warn"]
-
 _COLLECTED: Final[ContextVar[list[str] | None]] = ContextVar("warnings", default=None)
 
 

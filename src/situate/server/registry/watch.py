@@ -13,8 +13,6 @@ from situate.server.registry.stored_object import StoredObject
 from situate.server.registry.watchers import BACKLOG, Change, ObjectWatch, WatchEvent, event_of, event_type_of
 from situate.server.requests import Target, WatchOptions
 
-__all__ = ["open_watch"]
-
 
 async def open_watch(
     cache: Cache, target: Target, options: WatchOptions, *, wait_s: float = WAIT_S, backlog: int = BACKLOG

@@ -21,8 +21,6 @@ from situate.server.registry.selectors import Selection
 from situate.server.registry.stored_object import StoredObject
 from situate.server.resources import Resource
 
-__all__ = ["BACKLOG", "Change", "EventType", "Broadcaster", "WatchEvent", "ObjectWatch"]
-
 BACKLOG: Final = 16_384
 """The length of a watch's queue. A burst of commits arrives at once, so this is not small."""
 READY_LIMIT: Final = 512

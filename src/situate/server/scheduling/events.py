@@ -15,8 +15,6 @@ from situate.server.resources import BY_KIND
 from situate.server.uids import new_uid
 from situate.wire.bodies import micro_time, seconds_time
 
-__all__ = ["EVENTS", "SCHEDULED", "event_object", "scheduled_event", "series_of"]
-
 EVENTS: Final = BY_KIND["v1", "Event"]
 SCHEDULED: Final = "Scheduled"
 

@@ -32,8 +32,6 @@ from situate.core.state.columns import IntColumn
 from situate.core.state.view import View
 from situate.server.placing.decisions import Details, Refusals, Score
 
-__all__ = ["BEST", "Explainer"]
-
 BEST: Final = 10
 """For how many nodes a decision has the scores."""
 ALTERNATIVES: Final = 3

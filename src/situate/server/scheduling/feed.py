@@ -25,8 +25,6 @@ from situate.store.entries import Batch, Revision
 from situate.wire.errors import InputError
 from situate.wire.objects import KINDS, NAMESAKES, decode, decode_node, decode_pod
 
-__all__ = ["EngineFeed", "engine_kinds"]
-
 NOT_READ: Final = ("scheduling.k8s.io", "PriorityClass")
 """Admission has put a pod's priority into its spec."""
 AT_ONCE: Final = 4_096

@@ -20,8 +20,6 @@ from situate.server.registry.registry import Registry
 from situate.server.registry.stored_object import StoredObject
 from situate.server.requests import SYSTEM, Caller, Object, Target
 
-__all__ = ["RegistryLeaseStore", "server_elector"]
-
 RULES: Final = ElectionRules(*LEASE, lease_s=15, renew_deadline_s=15, retry_s=5, first_term=1, fenced=True)
 """Renewed rarely: each renewal has the binds of that moment judged again."""
 

@@ -39,8 +39,6 @@ from situate.wire.bodies import seconds_time
 from situate.wire.errors import InputError
 from situate.wire.objects import decode
 
-__all__ = ["SCHEDULER", "RegistrySchedulingPort"]
-
 SCHEDULER: Final = Caller("system:kube-scheduler", ("system:authenticated",), agent="situate-scheduler")
 IN_FLIGHT: Final = values.InFlightLimits(binds=512, notes=64, evictions=32, volumes=16, events=4)
 """So many binds that the store commits many together."""

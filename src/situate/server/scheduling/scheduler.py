@@ -23,8 +23,6 @@ from situate.server.scheduling.lease_store import server_elector
 from situate.server.scheduling.port import SCHEDULER, RegistrySchedulingPort
 from situate.store.contract import Store
 
-__all__ = ["LostTermError", "Scheduler", "SchedulerSettings", "open_scheduler"]
-
 DRAIN_S: Final = 5.0
 
 

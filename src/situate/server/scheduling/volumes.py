@@ -17,8 +17,6 @@ from situate.server.requests import Object
 from situate.server.resources import BY_KIND
 from situate.wire.patches import BOUND_BY_CONTROLLER, SELECTED_NODE
 
-__all__ = ["CLAIMS", "VOLUMES", "bind_claim", "mark_bound", "release", "reserve", "select_node"]
-
 VOLUMES: Final = BY_KIND["v1", "PersistentVolume"]
 CLAIMS: Final = BY_KIND["v1", "PersistentVolumeClaim"]
 

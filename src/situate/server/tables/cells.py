@@ -5,19 +5,6 @@ from typing import Any, Final
 
 from situate.server.objects import Object
 
-__all__ = [
-    "NONE",
-    "UNSET",
-    "condition",
-    "containers",
-    "images",
-    "labels",
-    "ready_of_desired",
-    "selector",
-    "shortened",
-    "size",
-]
-
 NONE: Final = "<none>"
 UNSET: Final = "<unset>"
 SHOWN: Final = 3

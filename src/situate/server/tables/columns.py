@@ -16,8 +16,6 @@ from situate.server.objects import Object
 from situate.server.tables.cells import containers, images, labels, selector, size
 from situate.server.tables.durations import since
 
-__all__ = ["Cell", "Row", "Printer", "columns_of", "printer"]
-
 Cell: TypeAlias = Callable[[Object], Any]
 Row: TypeAlias = Callable[[Object, int], list[Any]]
 """(object, now in nanoseconds) to cells."""

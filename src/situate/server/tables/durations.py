@@ -4,8 +4,6 @@ from typing import Final
 
 from situate.core.model.timestamp import TimestampError, epoch_ms
 
-__all__ = ["INVALID", "UNKNOWN", "between", "human_duration", "since"]
-
 UNKNOWN: Final = "<unknown>"
 INVALID: Final = "<invalid>"
 

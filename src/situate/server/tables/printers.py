@@ -7,8 +7,6 @@ from situate.server.objects import Object
 from situate.server.resources import Resource
 from situate.server.tables.columns import Row, printer
 
-__all__ = ["cells_of", "columns_of", "conditions_of", "printer_of"]
-
 _PRINTERS: Final = {
     resource: kind.printer or printer(kind.columns, kind.cells, kind.timed)
     for kind in KINDS

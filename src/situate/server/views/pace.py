@@ -12,8 +12,6 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-__all__ = ["Pace"]
-
 SLICE_S: Final = 0.001
 REST: Final = 9.0
 BUSY: Final = 0.1

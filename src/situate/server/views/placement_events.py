@@ -18,8 +18,6 @@ from situate.server.placing.phases import Phase
 from situate.server.registry.stored_object import StoredObject
 from situate.server.resources import BY_KIND, Resource
 
-__all__ = ["EVENTS", "PLACEMENT_EVENTS", "PlacementEvent", "event_between", "stored_event", "with_reason"]
-
 PLACEMENT_EVENTS: Final[Resource] = BY_KIND["situate.dev/v1alpha1", "PlacementEvent"]
 
 EventKind: TypeAlias = Literal[

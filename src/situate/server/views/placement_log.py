@@ -29,8 +29,6 @@ from situate.store.contract import Store, Watch
 from situate.store.entries import Batch, Entry, Event, Revision
 from situate.store.errors import CompactedError, StoreError
 
-__all__ = ["PlacementWatch", "PlacementLog"]
-
 PODS: Final = BY_KIND["v1", "Pod"]
 TOO_OLD: Final = "too old resource version: {asked} ({oldest}): the history of placements starts at {oldest}"
 NO_SELECTORS: Final = "placementevents support no label or field selectors; select a namespace"

@@ -26,8 +26,6 @@ from situate.server.resources import BY_KIND
 from situate.server.views.pace import Pace
 from situate.wire.objects import decode_pod
 
-__all__ = ["STATES", "WorkloadTotals", "WorkloadRef", "State", "PodTotals", "PodCounter"]
-
 PODS: Final = BY_KIND["v1", "Pod"]
 EVENTS_PER_STEP: Final = 10
 """Events to apply between two calls of `Pace.pause`."""

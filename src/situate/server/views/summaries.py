@@ -25,8 +25,6 @@ from situate.server.resources import BY_KIND, Resource
 from situate.server.views.pod_counts import STATES, PodCounter, PodTotals, WorkloadRef, WorkloadTotals
 from situate.wire.objects import decode_node
 
-__all__ = ["VIEWS", "View"]
-
 NODES: Final = BY_KIND["v1", "Node"]
 NAMESPACES: Final = BY_KIND["v1", "Namespace"]
 DEPLOYMENTS: Final = BY_KIND["apps/v1", "Deployment"]

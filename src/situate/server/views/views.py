@@ -18,8 +18,6 @@ from situate.server.views.pod_counts import PodCounter
 from situate.server.views.summaries import VIEWS
 from situate.store.contract import Store
 
-__all__ = ["Views"]
-
 
 class Views:
     """The computed resources of a store."""

@@ -52,8 +52,6 @@ from situate.wire.patching.owned import (
 )
 from situate.wire.patching.schema import MergeSchema, blank, is_served, merge_schema, resets
 
-__all__ = ["LAST_APPLIED", "FieldWriter", "applied", "updated"]
-
 Json = dict[str, Any]
 
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"

@@ -2,8 +2,6 @@
 
 from typing import Any, Final, NamedTuple
 
-__all__ = ["BAD_REQUEST", "TOO_LARGE", "UNPROCESSABLE", "ApplyConflictError", "Conflict", "PatchError", "go_text"]
-
 BAD_REQUEST: Final = 400
 CONFLICT: Final = 409
 TOO_LARGE: Final = 413

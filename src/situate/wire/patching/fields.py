@@ -14,27 +14,6 @@ import msgspec
 
 from situate.wire.patching.errors import PatchError
 
-__all__ = [
-    "EMPTY",
-    "LEAF",
-    "Fields",
-    "Path",
-    "Step",
-    "difference",
-    "field_step",
-    "from_paths",
-    "from_v1",
-    "intersection",
-    "key_step",
-    "path_text",
-    "paths",
-    "to_v1",
-    "touches",
-    "union",
-    "value_step",
-    "without",
-]
-
 Step = str
 Path = tuple[Step, ...]
 

@@ -6,8 +6,6 @@ from situate.wire.patching.errors import PatchError
 from situate.wire.patching.fields import Path, Step, key_step, path_text, value_step
 from situate.wire.patching.schema import MergeSchema
 
-__all__ = ["MISSING", "Way", "by_step", "common_way", "or_empty", "step_of", "way_of"]
-
 Way = Literal["leaf", "object", "list"]
 """A leaf is one value, whatever it contains."""
 

@@ -8,8 +8,6 @@ import msgspec
 
 from situate.wire.patching.errors import BAD_REQUEST, TOO_LARGE, UNPROCESSABLE, PatchError
 
-__all__ = ["MAX_COPIED_BYTES", "MAX_OPERATIONS", "json_patched"]
-
 MAX_OPERATIONS: Final = 10_000
 MAX_COPIED_BYTES: Final = 128 * 1024
 """Of JSON, by all `copy` operations of a patch: each can double what the next one copies. The API server has 3 MiB."""

@@ -14,21 +14,6 @@ import msgspec
 from situate.wire.patching.errors import PatchError
 from situate.wire.patching.fields import Fields, from_v1, to_v1, union
 
-__all__ = [
-    "APPLY",
-    "UPDATE",
-    "AnyOwnedFields",
-    "OwnerId",
-    "Owners",
-    "OwnedFields",
-    "StoredOwnedFields",
-    "capped",
-    "decoded",
-    "encoded",
-    "is_reset",
-    "stored",
-]
-
 APPLY: Final = "Apply"
 UPDATE: Final = "Update"
 MAX_UPDATERS: Final = 10

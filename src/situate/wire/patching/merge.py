@@ -4,8 +4,6 @@ from typing import Any
 
 from situate.wire.patching.errors import PatchError
 
-__all__ = ["merge_patched"]
-
 
 def merge_patched(target: dict[str, Any], patch: Any) -> dict[str, Any]:
     """The target with the patch merged into it: null removes, lists are replaced. The result shares parts with both."""

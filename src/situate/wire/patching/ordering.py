@@ -4,8 +4,6 @@ from typing import Any
 
 from situate.wire.patching.errors import PatchError
 
-__all__ = ["ident", "in_order"]
-
 Ident = tuple[type, Any]
 
 

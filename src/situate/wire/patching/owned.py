@@ -13,19 +13,6 @@ from situate.wire.patching.fields import EMPTY, LEAF, Fields, Path, Step, field_
 from situate.wire.patching.items import MISSING, by_step, common_way, or_empty, step_of, way_of
 from situate.wire.patching.schema import MergeSchema
 
-__all__ = [
-    "FieldChanges",
-    "collapsed",
-    "compared",
-    "fields_of",
-    "merged",
-    "removed",
-    "size",
-    "with_named",
-    "without_hollows",
-    "without_nulls",
-]
-
 
 class FieldChanges(NamedTuple):
     """The difference between two objects."""

@@ -12,8 +12,6 @@ import msgspec
 
 from situate.wire.schema.table import Field, Message, flat_fields, kinds, message, message_of
 
-__all__ = ["OPEN", "Key", "MergeSchema", "blank", "is_served", "resets", "merge_schema"]
-
 
 class Key(NamedTuple):
     """A key field of list items."""

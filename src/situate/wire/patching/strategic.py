@@ -11,8 +11,6 @@ from situate.wire.patching.errors import UNPROCESSABLE, PatchError, go_text
 from situate.wire.patching.ordering import ident, in_order
 from situate.wire.patching.schema import MergeSchema
 
-__all__ = ["strategic_patched"]
-
 PATCH: Final = "$patch"
 RETAIN: Final = "$retainKeys"
 ORDER: Final = "$setElementOrder"

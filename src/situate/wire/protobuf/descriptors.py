@@ -9,8 +9,6 @@ from google.protobuf.message import Message as Parsed
 
 from situate.wire.schema.table import Field, Type, message
 
-__all__ = ["parser_of"]
-
 _Proto = descriptor_pb2.FieldDescriptorProto
 PACKAGE: Final = "situate.wire"
 

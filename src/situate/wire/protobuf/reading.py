@@ -14,8 +14,6 @@ from situate.wire.schema.decoder import DecodeError, normalised
 from situate.wire.schema.table import Field, Type, message, message_of
 from situate.wire.schema.values import ValueRefusedError, check_free
 
-__all__ = ["MAGIC", "from_protobuf"]
-
 MAGIC: Final = b"k8s\x00"
 NO_MAGIC: Final = "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]"
 NO_KIND: Final = 'no kind "{kind}" is registered for version "{version}"'

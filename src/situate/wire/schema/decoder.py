@@ -12,8 +12,6 @@ from situate.wire.schema.syntax import syntax_fault
 from situate.wire.schema.table import Message, message_of
 from situate.wire.schema.values import ValueRefusedError
 
-__all__ = ["DecodeError", "Decoded", "checked", "decode", "duplicate_fields", "normalised", "strict_refusal"]
-
 # What msgspec raises for an invalid body.
 _REFUSED: Final = (msgspec.DecodeError, ValueError, RecursionError)
 SUMMARY: Final = 30

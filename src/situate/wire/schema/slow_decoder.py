@@ -25,8 +25,6 @@ from situate.wire.schema.values import (
     time_text,
 )
 
-__all__ = ["MAX_PROBLEMS", "Number", "Pairs", "Walk", "walked"]
-
 MAX_PROBLEMS: Final = 100
 """The number of problems to report, so that a bad body does not get an answer as long as itself."""
 

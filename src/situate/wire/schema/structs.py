@@ -23,8 +23,6 @@ from situate.wire.schema.values import (
     time_text,
 )
 
-__all__ = ["builtin", "decoder_of", "from_builtin", "struct_of"]
-
 
 class _Quantity(str):
     __slots__ = ()

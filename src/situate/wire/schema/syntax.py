@@ -3,8 +3,6 @@
 import re
 from typing import Final
 
-__all__ = ["MAX_DEPTH", "syntax_fault"]
-
 MAX_DEPTH: Final = 10_000
 """Where Go's scanner stops."""
 MAX_STEPS: Final = 100_000

@@ -33,8 +33,6 @@ from typing import Final, Literal
 
 import msgspec
 
-__all__ = ["SPECIAL", "Field", "Message", "Type", "flat_fields", "kinds", "message", "message_of"]
-
 Form = Literal["scalar", "special", "message", "list", "map"]
 
 SCALARS: Final = frozenset({"string", "bool", "int32", "int64", "bytes"})

@@ -10,22 +10,6 @@ from typing import Any, Final
 
 from situate.core.model.quantity import FORMAT_WRONG, NANO, QuantityError, parse_quantity
 
-__all__ = [
-    "INT32_MAX",
-    "INT32_MIN",
-    "INT64_MAX",
-    "INT64_MIN",
-    "MAX_DEPTH",
-    "MAX_SHOWN",
-    "ValueRefusedError",
-    "base64_text",
-    "canonical_amount",
-    "canonical_quantity",
-    "check_free",
-    "micro_time_text",
-    "time_text",
-]
-
 INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 MAX_DEPTH: Final = 200

@@ -9,8 +9,6 @@ from situate.server.kinds.strategy import Strategy
 from situate.server.objects import Object
 from situate.server.tables.cells import NONE
 
-__all__ = ["KIND"]
-
 _FIELDS: Final = FieldChecks("apps.v1.ControllerRevision")
 
 

@@ -15,8 +15,6 @@ from situate.server.kinds.status import check_not_decreased, reset_status
 from situate.server.kinds.strategy import Strategy, keep_status
 from situate.server.objects import Object
 
-__all__ = ["KIND"]
-
 _SPEC: Final = FieldChecks("apps.v1.DaemonSetSpec")
 _STATUS: Final = FieldChecks("apps.v1.DaemonSetStatus")
 ROLLING, ON_DELETE = "RollingUpdate", "OnDelete"

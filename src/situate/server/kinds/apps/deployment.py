@@ -15,8 +15,6 @@ from situate.server.kinds.strategy import Strategy, keep_all_but_status, keep_st
 from situate.server.objects import Object
 from situate.server.tables.cells import ready_of_desired, selector
 
-__all__ = ["KIND"]
-
 _SPEC: Final = FieldChecks("apps.v1.DeploymentSpec")
 _STATUS: Final = FieldChecks("apps.v1.DeploymentStatus")
 RECREATE, ROLLING = "Recreate", "RollingUpdate"

@@ -6,8 +6,6 @@ from situate.server.kinds.core.podtemplate import default_template, template_war
 from situate.server.kinds.status import name_warnings
 from situate.server.objects import Object
 
-__all__ = ["default_pods", "name_and_pod_warnings", "pod_warnings", "spec_of"]
-
 
 def spec_of(obj: Object) -> dict[str, Any]:
     found: dict[str, Any] = obj.setdefault("spec", {})

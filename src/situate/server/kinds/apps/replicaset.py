@@ -13,8 +13,6 @@ from situate.server.kinds.status import reset_status, within_replicas
 from situate.server.kinds.strategy import Strategy, keep_status
 from situate.server.objects import Object
 
-__all__ = ["KIND", "validate_pods"]
-
 _SPEC: Final = FieldChecks("apps.v1.ReplicaSetSpec")
 _STATUS: Final = FieldChecks("apps.v1.ReplicaSetStatus")
 

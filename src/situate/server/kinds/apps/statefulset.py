@@ -17,8 +17,6 @@ from situate.server.kinds.strategy import Strategy, keep_status
 from situate.server.objects import Object
 from situate.server.tables.cells import ready_of_desired
 
-__all__ = ["KIND"]
-
 _SPEC: Final = FieldChecks("apps.v1.StatefulSetSpec")
 _ORDINALS: Final = FieldChecks("apps.v1.StatefulSetOrdinals")
 _ROLLING: Final = FieldChecks("apps.v1.RollingUpdateStatefulSetStrategy")

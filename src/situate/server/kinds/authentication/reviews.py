@@ -4,9 +4,6 @@ from typing import Final
 
 from situate.server.kinds.kind import Kind
 
-__all__ = ["SELF_SUBJECT_REVIEW", "TOKEN_REVIEW"]
-
-
 SELF_SUBJECT_REVIEW: Final = Kind(
     "authentication.k8s.io/v1 selfsubjectreviews SelfSubjectReview C - - ! create",
     description="SelfSubjectReview says who the caller is.",

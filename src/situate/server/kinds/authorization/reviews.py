@@ -4,9 +4,6 @@ from typing import Final
 
 from situate.server.kinds.kind import Kind
 
-__all__ = ["LOCAL_ACCESS_REVIEW", "SELF_ACCESS_REVIEW", "SELF_RULES_REVIEW", "ACCESS_REVIEW"]
-
-
 LOCAL_ACCESS_REVIEW: Final = Kind(
     "authorization.k8s.io/v1 localsubjectaccessreviews LocalSubjectAccessReview N - - ! create",
     description="LocalSubjectAccessReview asks whether somebody may do something in a namespace.",

@@ -5,8 +5,6 @@ from typing import Final
 
 from situate.server.kinds.field_errors import quoted
 
-__all__ = ["schedule_problem"]
-
 FIELDS: Final = 5
 _MONTH_NAMES: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _WEEKDAY_NAMES: Final = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")

@@ -16,8 +16,6 @@ from situate.server.kinds.status import name_warnings, reset_status
 from situate.server.kinds.strategy import Strategy, keep_status
 from situate.server.objects import Object
 
-__all__ = ["KIND"]
-
 _SPEC: Final = FieldChecks("batch.v1.CronJobSpec")
 MAX_NAME: Final = 52
 """The controller appends up to 11 characters to name a Job."""

@@ -2,8 +2,6 @@
 
 from situate.server.kinds.field_errors import quoted
 
-__all__ = ["IndexesError", "count_indexes", "overlap"]
-
 INT32_DIGITS = 10
 
 

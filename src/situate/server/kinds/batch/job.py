@@ -19,8 +19,6 @@ from situate.server.objects import Object
 from situate.server.tables.cells import condition
 from situate.server.tables.durations import between, since
 
-__all__ = ["KIND"]
-
 BACKOFF: Final = 6
 NO_LIMIT: Final = 2**31 - 1
 _BATCH: Final = "batch.kubernetes.io/"

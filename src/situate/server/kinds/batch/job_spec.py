@@ -11,8 +11,6 @@ from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.go_structs import SUCCESS_POLICY, go_struct
 from situate.server.kinds.names import pattern_text, subdomain
 
-__all__ = ["INDEXED", "NON_INDEXED", "default_pods", "spec_warnings", "validate_spec"]
-
 _SPEC: Final = FieldChecks("batch.v1.JobSpec")
 INDEXED, NON_INDEXED = "Indexed", "NonIndexed"
 NEVER, ON_FAILURE = "Never", "OnFailure"

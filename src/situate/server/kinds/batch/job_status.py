@@ -15,8 +15,6 @@ from situate.server.kinds.field_checks import FieldChecks
 from situate.server.kinds.field_errors import IMMUTABLE, Causes
 from situate.server.objects import Object
 
-__all__ = ["validate_status"]
-
 COMPLETE, FAILED = "Complete", "Failed"
 FAILURE_TARGET, CRITERIA_MET = "FailureTarget", "SuccessCriteriaMet"
 _STATUS: Final = FieldChecks("batch.v1.JobStatus")

@@ -7,8 +7,6 @@ from situate.core.model.names import qualified_name_problems
 from situate.server.kinds.batch.indexes import IndexesError, count_indexes
 from situate.server.kinds.field_errors import Causes, quoted
 
-__all__ = ["failure_policy", "success_policy"]
-
 MAX_RULES: Final = 20
 MAX_EXIT_CODES: Final = 255
 MAX_CONDITIONS: Final = 20

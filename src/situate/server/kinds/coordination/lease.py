@@ -8,8 +8,6 @@ from situate.server.kinds.kind import Kind
 from situate.server.kinds.strategy import Strategy, again
 from situate.server.objects import Object
 
-__all__ = ["KIND"]
-
 _SPEC: Final = FieldChecks("coordination.v1.LeaseSpec")
 _NOT_OFFERED: Final = ("strategy", "preferredHolder")
 """Fields of coordinated leader election, whose feature gate is off by default."""

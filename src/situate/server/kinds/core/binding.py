@@ -7,8 +7,6 @@ from situate.server.kinds.kind import Kind
 from situate.server.kinds.strategy import Strategy
 from situate.server.objects import Object
 
-__all__ = ["KIND"]
-
 
 def _validate(binding: Object, causes: Causes) -> None:
     target = binding.get("target", {})

@@ -9,8 +9,6 @@ from situate.server.kinds.names import config_key
 from situate.server.kinds.strategy import Strategy
 from situate.server.objects import Object
 
-__all__ = ["LOCKED", "MAX_SIZE", "KIND", "decoded_size", "locked"]
-
 MAX_SIZE: Final = 1 << 20
 LOCKED: Final = "field is immutable when `immutable` is set"
 

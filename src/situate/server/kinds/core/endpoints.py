@@ -13,8 +13,6 @@ from situate.server.kinds.strategy import Strategy
 from situate.server.objects import Object
 from situate.server.tables.cells import NONE, shortened
 
-__all__ = ["KIND"]
-
 _PORT: Final = FieldChecks("core.v1.EndpointPort")
 
 

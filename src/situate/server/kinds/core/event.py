@@ -15,8 +15,6 @@ from situate.server.objects import Object
 from situate.server.tables.columns import printer
 from situate.server.tables.durations import since
 
-__all__ = ["KIND", "EVENTS_KIND"]
-
 MAX_WORD: Final = 128
 MAX_NOTE: Final = 1024
 MISMATCH: Final = "does not match event.namespace"

@@ -19,8 +19,6 @@ from situate.server.kinds.quantities import (
 from situate.server.kinds.strategy import Strategy, again
 from situate.server.objects import Object
 
-__all__ = ["KIND"]
-
 TYPES: Final = ("Pod", "Container", "PersistentVolumeClaim")
 _LISTS: Final = ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio")
 

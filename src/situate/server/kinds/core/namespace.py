@@ -11,8 +11,6 @@ from situate.server.kinds.names import dns_label
 from situate.server.kinds.strategy import Strategy, again, keep_status
 from situate.server.objects import Object
 
-__all__ = ["NAME_LABEL", "KIND"]
-
 NAME_LABEL: Final = "kubernetes.io/metadata.name"
 KUBERNETES: Final = "kubernetes"
 

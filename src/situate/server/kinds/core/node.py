@@ -16,8 +16,6 @@ from situate.server.objects import Object
 from situate.server.tables.cells import NONE, condition
 from situate.server.tables.durations import UNKNOWN
 
-__all__ = ["KIND", "taints"]
-
 _TAINT: Final = FieldChecks("core.v1.Taint")
 ROLE_PREFIX: Final = "node-role.kubernetes.io/"
 ROLE: Final = "kubernetes.io/role"

@@ -25,8 +25,6 @@ from situate.server.kinds.quantities import STORAGE, basic_amount, positive_amou
 from situate.server.kinds.strategy import Strategy, keep_all_but_status, keep_status
 from situate.server.objects import Object
 
-__all__ = ["KIND"]
-
 _SPEC: Final = FieldChecks("core.v1.PersistentVolumeSpec")
 _SOURCES: Final = (
     "hostPath",

@@ -22,18 +22,6 @@ from situate.server.kinds.quantities import (
 from situate.server.kinds.strategy import Strategy, keep_all_but_status, keep_status
 from situate.server.objects import Object
 
-__all__ = [
-    "ACCESS_MODES",
-    "KIND",
-    "access_modes",
-    "claim_template",
-    "default_claim_spec",
-    "validate_claim_spec",
-    "modes_shown",
-    "phase_shown",
-    "storage_class",
-]
-
 _SPEC: Final = FieldChecks("core.v1.PersistentVolumeClaimSpec")
 OLD_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
 _SHORT_MODES: Final = {

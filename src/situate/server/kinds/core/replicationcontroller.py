@@ -17,8 +17,6 @@ from situate.server.kinds.status import within_replicas
 from situate.server.kinds.strategy import Strategy, again, drop_status, keep_status
 from situate.server.objects import Object
 
-__all__ = ["KIND"]
-
 _SPEC: Final = FieldChecks("core.v1.ReplicationControllerSpec")
 _STATUS: Final = FieldChecks("core.v1.ReplicationControllerStatus")
 

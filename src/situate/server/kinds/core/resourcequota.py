@@ -10,8 +10,6 @@ from situate.server.kinds.quantities import amount, is_quota_name, quota_resourc
 from situate.server.kinds.strategy import Strategy, keep_status
 from situate.server.objects import Object
 
-__all__ = ["KIND"]
-
 _POD_SCOPES: Final = ("Terminating", "NotTerminating", "NotBestEffort", "PriorityClass", "CrossNamespacePodAffinity")
 SCOPES: Final = (*_POD_SCOPES, "BestEffort", "VolumeAttributesClass")
 _OF_PODS: Final = frozenset(("pods", "cpu", "memory", "limits.cpu", "limits.memory", "requests.cpu", "requests.memory"))

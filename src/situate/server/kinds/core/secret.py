@@ -14,8 +14,6 @@ from situate.server.kinds.names import config_key
 from situate.server.kinds.strategy import Strategy
 from situate.server.objects import Object
 
-__all__ = ["KIND"]
-
 ACCOUNT: Final = "kubernetes.io/service-account.name"
 _NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
     "kubernetes.io/ssh-auth": ("ssh-privatekey",),

@@ -6,8 +6,6 @@ from situate.server.kinds.kind import Kind
 from situate.server.kinds.strategy import Strategy
 from situate.server.objects import Object
 
-__all__ = ["KIND"]
-
 
 def _prepare(account: Object) -> None:
     if account.get("secrets"):

@@ -13,8 +13,6 @@ from situate.server.kinds.strategy import Strategy
 from situate.server.objects import Object
 from situate.server.tables.cells import UNSET, shortened
 
-__all__ = ["KIND"]
-
 _FIELDS: Final = FieldChecks("discovery.v1.EndpointSlice")
 _PORT: Final = FieldChecks("discovery.v1.EndpointPort")
 IPV4, IPV6, FQDN = "IPv4", "IPv6", "FQDN"

@@ -12,8 +12,6 @@ from situate.server.kinds.quantities import resources
 from situate.server.kinds.strategy import Strategy
 from situate.server.objects import Object
 
-__all__ = ["KIND"]
-
 _KEY: Final = ("key", "operator", "value", "effect")
 
 

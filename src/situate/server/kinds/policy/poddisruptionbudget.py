@@ -13,8 +13,6 @@ from situate.server.kinds.status import reset_status
 from situate.server.kinds.strategy import Strategy, again, keep_status
 from situate.server.objects import Object
 
-__all__ = ["KIND"]
-
 _SPEC: Final = FieldChecks("policy.v1.PodDisruptionBudgetSpec")
 _STATUS: Final = FieldChecks("policy.v1.PodDisruptionBudgetStatus")
 

@@ -10,8 +10,6 @@ from situate.server.kinds.names import path_segment
 from situate.server.kinds.strategy import Strategy, again
 from situate.server.objects import Object
 
-__all__ = ["CLUSTER_KIND", "KIND"]
-
 GROUP: Final = "rbac.authorization.k8s.io"
 
 

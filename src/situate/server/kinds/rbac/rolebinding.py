@@ -11,8 +11,6 @@ from situate.server.kinds.strategy import Strategy
 from situate.server.objects import Object
 from situate.server.tables.columns import printer
 
-__all__ = ["CLUSTER_KIND", "KIND"]
-
 GROUP: Final = "rbac.authorization.k8s.io"
 USER, USERS, ACCOUNT = "User", "Group", "ServiceAccount"
 

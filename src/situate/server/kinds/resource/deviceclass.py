@@ -13,8 +13,6 @@ from situate.server.kinds.resource.resourceclaim import (
 from situate.server.kinds.strategy import Strategy, again
 from situate.server.objects import Object
 
-__all__ = ["KIND"]
-
 
 def _default_class(obj: Object) -> None:
     obj.setdefault("spec", {})

@@ -16,8 +16,6 @@ from situate.server.kinds.status import reset_status
 from situate.server.kinds.strategy import Strategy, keep_status
 from situate.server.objects import Object
 
-__all__ = ["KIND", "MAX_CONFIGS", "config_problems", "default_claim_spec", "selector_problems", "validate_devices"]
-
 ALL, EXACT = "All", "ExactCount"
 MAX_REQUESTS: Final = 32
 MAX_SUB_REQUESTS: Final = 8

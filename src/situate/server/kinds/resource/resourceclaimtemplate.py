@@ -12,8 +12,6 @@ from situate.server.kinds.resource.resourceclaim import (
 from situate.server.kinds.strategy import Strategy
 from situate.server.objects import Object
 
-__all__ = ["KIND"]
-
 
 def _default_template(obj: Object) -> None:
     spec = obj.setdefault("spec", {})

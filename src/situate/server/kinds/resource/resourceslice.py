@@ -13,8 +13,6 @@ from situate.server.kinds.node_selectors import node_selector
 from situate.server.kinds.strategy import Strategy
 from situate.server.objects import Object
 
-__all__ = ["KIND"]
-
 MAX_DEVICES: Final = 128
 MAX_POOL_NAME: Final = 253
 MAX_ATTRIBUTES: Final = 32

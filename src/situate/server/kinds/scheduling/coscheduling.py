@@ -8,8 +8,6 @@ from situate.server.kinds.kind import Kind
 from situate.server.kinds.strategy import Strategy, again, keep_status
 from situate.server.objects import Object
 
-__all__ = ["KIND"]
-
 _SPEC: Final = FieldChecks("x.v1alpha1.PodGroupSpec")
 
 

@@ -19,8 +19,6 @@ from situate.server.kinds.strategy import Strategy, keep_status
 from situate.server.objects import Object
 from situate.server.tables.cells import NONE, condition
 
-__all__ = ["KIND"]
-
 _ALPHA_SPEC: Final = FieldChecks("scheduling.v1alpha2.PodGroupSpec")
 HIGHEST: Final = 1_000_000_000
 

@@ -8,8 +8,6 @@ from situate.server.kinds.kind import Kind
 from situate.server.kinds.strategy import Strategy
 from situate.server.objects import Object
 
-__all__ = ["KIND"]
-
 _FIELDS: Final = FieldChecks("scheduling.v1.PriorityClass")
 HIGHEST: Final = 1_000_000_000
 SYSTEM_PREFIX: Final = "system-"

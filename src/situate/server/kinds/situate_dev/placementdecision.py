@@ -8,8 +8,6 @@ from situate.server.kinds.kind import Kind
 from situate.server.kinds.strategy import Strategy, again
 from situate.server.objects import Object
 
-__all__ = ["KIND"]
-
 _SPEC: Final = FieldChecks("situate.v1alpha1.PlacementDecisionSpec")
 _STATUS: Final = FieldChecks("situate.v1alpha1.PlacementDecisionStatus")
 

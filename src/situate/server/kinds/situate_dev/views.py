@@ -7,8 +7,6 @@ from situate.server.kinds.kind import Kind
 from situate.server.objects import Object
 from situate.server.tables.cells import size
 
-__all__ = ["NAMESPACE_VIEW", "NODE_VIEW", "PLACEMENT_EVENT", "WORKLOAD_VIEW"]
-
 
 def _requested(resource: str, obj: Object) -> str:
     status = obj.get("status") or {}

@@ -9,8 +9,6 @@ from situate.server.kinds.strategy import Strategy
 from situate.server.objects import Object
 from situate.server.tables.cells import NONE, UNSET
 
-__all__ = ["KIND"]
-
 SHORTEST_TOKEN_S: Final = 600
 LONGEST_TOKEN_S: Final = 2**32
 LEAST_PERIOD_S: Final = 10

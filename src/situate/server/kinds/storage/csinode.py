@@ -11,8 +11,6 @@ from situate.server.kinds.kind import Kind
 from situate.server.kinds.strategy import Strategy
 from situate.server.objects import Object
 
-__all__ = ["KIND"]
-
 _ALLOCATABLE: Final = FieldChecks("storage.v1.VolumeNodeResources")
 MAX_NODE_ID: Final = 256
 

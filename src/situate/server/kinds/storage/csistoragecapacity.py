@@ -9,8 +9,6 @@ from situate.server.kinds.quantities import nanos, text_of
 from situate.server.kinds.strategy import Strategy
 from situate.server.objects import Object
 
-__all__ = ["KIND"]
-
 
 def _validate_capacity(obj: Object, causes: Causes) -> None:
     causes.label_selector(obj.get("nodeTopology"), "nodeTopology")

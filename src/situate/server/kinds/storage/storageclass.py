@@ -11,8 +11,6 @@ from situate.server.kinds.node_selectors import topology_selector_term
 from situate.server.kinds.strategy import Strategy
 from situate.server.objects import Object
 
-__all__ = ["KIND", "size_of"]
-
 _FIELDS: Final = FieldChecks("storage.v1.StorageClass")
 MAX_PARAMETERS: Final = 512
 MAX_PARAMETERS_SIZE: Final = 256 * 1024

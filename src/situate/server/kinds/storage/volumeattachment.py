@@ -11,8 +11,6 @@ from situate.server.kinds.storage.storageclass import size_of
 from situate.server.kinds.strategy import Strategy, keep_status
 from situate.server.objects import Object
 
-__all__ = ["KIND"]
-
 MAX_PARAMETERS_SIZE: Final = 256 * 1024
 
 

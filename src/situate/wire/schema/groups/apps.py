@@ -2,8 +2,6 @@
 
 from typing import Final
 
-__all__ = ["TABLE"]
-
 TABLE: Final = """
 [apps.v1]
 string: DaemonSetConditionType DeploymentConditionType PersistentVolumeClaimRetentionPolicyType ReplicaSetConditionType

@@ -2,8 +2,6 @@
 
 from typing import Final
 
-__all__ = ["TABLE"]
-
 TABLE: Final = """
 [autoscaling.v1]
 kind Scale: metadata 1 meta.v1.ObjectMeta!; spec 2 ScaleSpec!; status 3 ScaleStatus!

@@ -2,8 +2,6 @@
 
 from typing import Final
 
-__all__ = ["TABLE"]
-
 TABLE: Final = """
 [batch.v1]
 string: JobConditionType

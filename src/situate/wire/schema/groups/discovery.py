@@ -2,8 +2,6 @@
 
 from typing import Final
 
-__all__ = ["TABLE"]
-
 TABLE: Final = """
 [discovery.v1]
 enum AddressType: FQDN IPv4 IPv6

@@ -2,8 +2,6 @@
 
 from typing import Final
 
-__all__ = ["TABLE"]
-
 TABLE: Final = """
 [events.v1]
 kind Event: metadata 1 meta.v1.ObjectMeta!*; eventTime 2 MicroTime!; series 3 EventSeries?; reportingController 4

@@ -2,8 +2,6 @@
 
 from typing import Final
 
-__all__ = ["TABLE"]
-
 TABLE: Final = """
 [meta.v1]
 string: ConditionStatus DeletionPropagation FieldSelectorOperator LabelSelectorOperator ManagedFieldsOperationType

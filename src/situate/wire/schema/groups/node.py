@@ -2,8 +2,6 @@
 
 from typing import Final
 
-__all__ = ["TABLE"]
-
 TABLE: Final = """
 [node.v1]
 Overhead: podFixed 1 core.v1.ResourceList

@@ -2,8 +2,6 @@
 
 from typing import Final
 
-__all__ = ["TABLE"]
-
 TABLE: Final = """
 [policy.v1]
 enum UnhealthyPodEvictionPolicyType: AlwaysAllow IfHealthyBudget

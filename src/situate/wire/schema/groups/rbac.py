@@ -2,8 +2,6 @@
 
 from typing import Final
 
-__all__ = ["TABLE"]
-
 TABLE: Final = """
 [rbac.v1]
 AggregationRule: clusterRoleSelectors 1 [meta.v1.LabelSelector]

@@ -2,8 +2,6 @@
 
 from typing import Final
 
-__all__ = ["TABLE"]
-
 TABLE: Final = """
 [scheduling.v1]
 kind PriorityClass: metadata 1 meta.v1.ObjectMeta!; value 2 int32!~; globalDefault 3 bool; description 4 string;

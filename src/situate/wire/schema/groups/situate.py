@@ -5,8 +5,6 @@ They have no protobuf numbers, and keep zeros that a client writes. See table.py
 
 from typing import Final
 
-__all__ = ["TABLE"]
-
 TABLE: Final = """
 [situate.v1alpha1]
 enum BindingPhase: pending reserved bound running failed evicted rebinding

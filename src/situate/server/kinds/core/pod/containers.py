@@ -13,8 +13,6 @@ from situate.server.kinds.field_errors import Causes, forbidden, invalid
 from situate.server.kinds.names import dns_label, port_name, port_number
 from situate.server.kinds.quantities import resources
 
-__all__ = ["ContainerContext", "containers", "ephemeral_containers", "init_containers", "check_images_trimmed"]
-
 _CONTAINER: Final = FieldChecks("core.v1.Container")
 _PORT: Final = FieldChecks("core.v1.ContainerPort")
 RESTARTS: Final = ("Always", "Never", "OnFailure")

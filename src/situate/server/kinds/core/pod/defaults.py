@@ -18,8 +18,6 @@ from situate.server.kinds.quantities import (
 )
 from situate.server.objects import Object
 
-__all__ = ["default_pod", "default_spec", "pull_policy"]
-
 ALWAYS, IF_NOT_PRESENT = "Always", "IfNotPresent"
 _FILE_MODE: Final = 0o644
 _TOKEN_S: Final = 3600

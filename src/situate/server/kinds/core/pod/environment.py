@@ -9,8 +9,6 @@ from situate.server.kinds.field_errors import Causes, invalid
 from situate.server.kinds.names import config_key, dns_label, env_name, prefix_problems, subdomain
 from situate.server.kinds.quantities import nanos, text_of
 
-__all__ = ["VOLUME_FIELDS", "environment", "environment_from", "field_ref", "resource_ref"]
-
 ENV_FIELDS: Final = (
     "metadata.name",
     "metadata.namespace",

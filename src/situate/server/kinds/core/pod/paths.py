@@ -4,8 +4,6 @@ from typing import Final
 
 from situate.server.kinds.field_errors import Causes
 
-__all__ = ["descending", "check_no_backsteps", "not_reserved"]
-
 BACKSTEPS: Final = "must not contain '..'"
 
 

@@ -7,8 +7,6 @@ from situate.server.kinds.quantities import CPU, MEMORY, nanos
 from situate.server.kinds.strategy import keep_status
 from situate.server.objects import Object
 
-__all__ = ["grace", "is_nameless", "prepare_create", "prepare_status", "prepare_update", "qos_class", "selectable"]
-
 GATED: Final = "Scheduling is blocked due to non-empty scheduling gates"
 _COMPUTE: Final = (CPU, MEMORY)
 

@@ -13,8 +13,6 @@ from situate.server.tables.cells import NONE, condition
 from situate.server.tables.columns import Printer, columns_of
 from situate.server.tables.durations import human_duration, since
 
-__all__ = ["PRINTER"]
-
 UNREACHABLE: Final = "NodeLost"
 GATED: Final = "SchedulingGated"
 TERMINAL: Final = ("Succeeded", "Failed")

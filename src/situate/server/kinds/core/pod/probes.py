@@ -7,8 +7,6 @@ from situate.server.kinds.field_checks import FieldChecks
 from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.names import header_name, port_name, port_number
 
-__all__ = ["lifecycle", "port_or_name", "probes"]
-
 _PROBE: Final = FieldChecks("core.v1.Probe")
 _HTTP_GET: Final = FieldChecks("core.v1.HTTPGetAction")
 _PROBE_HANDLERS: Final = ("exec", "httpGet", "tcpSocket", "grpc")

@@ -9,8 +9,6 @@ from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.names import dns_label
 from situate.server.kinds.node_selectors import node_selector, preferred_terms
 
-__all__ = ["affinity", "gates", "spread", "tolerations"]
-
 _SPREAD: Final = FieldChecks("core.v1.TopologySpreadConstraint")
 REQUIRED, PREFERRED = (
     "requiredDuringSchedulingIgnoredDuringExecution",

@@ -12,8 +12,6 @@ from situate.server.kinds.field_checks import FieldChecks
 from situate.server.kinds.field_errors import Causes, forbidden
 from situate.server.kinds.names import user_or_group
 
-__all__ = ["container_security", "every_container", "operating_system", "pod_security", "user_namespace"]
-
 _POD: Final = FieldChecks("core.v1.PodSecurityContext")
 _CONTAINER: Final = FieldChecks("core.v1.SecurityContext")
 _SYSCTL = r"[a-z0-9]([-_a-z0-9]*[a-z0-9])?"

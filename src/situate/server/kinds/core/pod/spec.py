@@ -15,8 +15,6 @@ from situate.server.kinds.field_errors import Causes, invalid
 from situate.server.kinds.names import between_text, dns_label, subdomain, underscored_subdomain
 from situate.server.kinds.quantities import is_huge_pages, nanos, pod_resource_name, resources, text_of, written
 
-__all__ = ["pod_annotations", "validate_spec"]
-
 _SPEC: Final = FieldChecks("core.v1.PodSpec")
 MIRROR: Final = "kubernetes.io/config.mirror"
 DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"

@@ -14,8 +14,6 @@ from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.names import between_text, subdomain
 from situate.server.objects import Object
 
-__all__ = ["validate", "validate_status", "validate_update"]
-
 ONLY_THESE: Final = (
     "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
     "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"

@@ -14,8 +14,6 @@ from situate.server.kinds.field_errors import Causes, quoted
 from situate.server.kinds.names import dns_label, subdomain
 from situate.server.kinds.quantities import nanos
 
-__all__ = ["csi_driver", "devices", "host_path", "mounts", "nfs", "volumes"]
-
 _HOST_PATH: Final = FieldChecks("core.v1.HostPathVolumeSource")
 _IMAGE: Final = FieldChecks("core.v1.ImageVolumeSource")
 _MOUNT: Final = FieldChecks("core.v1.VolumeMount")

@@ -10,8 +10,6 @@ from situate.server.kinds.names import dns_label
 from situate.server.kinds.quantities import fractions
 from situate.server.objects import Object
 
-__all__ = ["pod_warnings", "template_warnings"]
-
 _ANNOTATIONS: Final = {
     "scheduler.alpha.kubernetes.io/critical-pod": 'non-functional in v1.16+; use the "priorityClassName" field instead',
     "security.alpha.kubernetes.io/sysctls": 'non-functional in v1.11+; use the "sysctls" field instead',

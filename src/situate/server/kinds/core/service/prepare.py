@@ -22,8 +22,6 @@ from situate.server.kinds.core.service.service_type import (
 from situate.server.kinds.strategy import drop_status, keep_status
 from situate.server.objects import Object
 
-__all__ = ["ADDRESSES", "NODE_PORTS", "allocate", "default", "prepare_create", "prepare_update"]
-
 ADDRESSES: Final = IPv4Network("10.96.0.0/16")
 NODE_PORTS: Final = range(30_000, 32_768)
 _AFFINITY_S: Final = 10_800

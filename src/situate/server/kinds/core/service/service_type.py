@@ -3,17 +3,6 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-__all__ = [
-    "NONE",
-    "is_external",
-    "is_headless",
-    "may_have_node_ports",
-    "needs_address",
-    "needs_health_port",
-    "needs_node_ports",
-    "type_of",
-]
-
 NONE: Final = "None"
 """The clusterIP of a headless Service."""
 

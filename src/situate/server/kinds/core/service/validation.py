@@ -19,8 +19,6 @@ from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.names import dns_label, port_number, subdomain
 from situate.server.objects import Object
 
-__all__ = ["validate", "validate_status", "validate_update"]
-
 _SPEC: Final = FieldChecks("core.v1.ServiceSpec")
 _PORT: Final = FieldChecks("core.v1.ServicePort")
 _MAX_AFFINITY_S: Final = 86_400
