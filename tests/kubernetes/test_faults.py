@@ -235,11 +235,11 @@ def leads(cluster: Cluster, scheduler: Scheduler) -> bool:
     return 'leader_election_master_status{name="kube-scheduler"} 1.0' in shown
 
 
-def leader_of(cluster: Cluster, crew: list[Scheduler]) -> Scheduler:
+def leader_of(cluster: Cluster, replicas: list[Scheduler]) -> Scheduler:
     found: list[Scheduler] = []
 
     def look() -> bool:
-        found[:] = [one for one in crew if leads(cluster, one)]
+        found[:] = [one for one in replicas if leads(cluster, one)]
         return len(found) == 1
 
     wait_until(look, "a leader", WITHIN_S)
@@ -269,30 +269,30 @@ def next_bind_after(history: History, do: Callable[[], None]) -> float:
 
 def test_a_leader_that_is_killed_is_followed_when_its_lease_is_over(cluster: Cluster, history: History) -> None:
     cluster.hollow_nodes(10, cpu="64", pods=2000)
-    crew = [cluster.situate(elected(FAST)) for _ in range(3 if LONG else 2)]
+    replicas = [cluster.situate(elected(FAST)) for _ in range(3 if LONG else 2)]
     took: list[float] = []
     with trickle(cluster) as made:
         until_bound(history, 1)
         for _ in range(KILLS):
-            leader = leader_of(cluster, crew)
+            leader = leader_of(cluster, replicas)
             took.append(next_bind_after(history, leader.kill))
             again(leader)
         pods = made
     until_settled(history, pods())
     print("seconds from each kill to the next bind:", [round(one, 1) for one in took])
     assert max(took) <= LEASE_S + limit(AFTER_EXPIRY_S)
-    quiet_logs(*crew)
+    quiet_logs(*replicas)
 
 
 def test_a_leader_that_is_stopped_is_followed_at_once(cluster: Cluster, history: History) -> None:
     cluster.hollow_nodes(10, cpu="64", pods=2000)
-    crew = [cluster.situate(elected(FAST)) for _ in range(2)]
+    replicas = [cluster.situate(elected(FAST)) for _ in range(2)]
     took: list[float] = []
     codes: list[int | None] = []
     with trickle(cluster) as made:
         until_bound(history, 1)
         for _ in range(STOPS):
-            leader = leader_of(cluster, crew)
+            leader = leader_of(cluster, replicas)
             took.append(next_bind_after(history, partial(leader.signal, signal.SIGTERM)))
             codes.append(leader.wait())
             again(leader)
@@ -301,20 +301,20 @@ def test_a_leader_that_is_stopped_is_followed_at_once(cluster: Cluster, history:
     print("seconds from each SIGTERM to the next bind:", [round(one, 2) for one in took])
     assert codes == [0] * STOPS
     assert max(took) <= limit(AFTER_RELEASE_S)
-    quiet_logs(*crew)
+    quiet_logs(*replicas)
 
 
 def test_a_leader_that_is_stopped_in_the_middle_of_a_drain_loses_nothing(cluster: Cluster, history: History) -> None:
     cluster.hollow_nodes(NODES, cpu=tight(PODS))
-    crew = [cluster.situate(elected(STEADY)) for _ in range(2)]
+    replicas = [cluster.situate(elected(STEADY)) for _ in range(2)]
     pods = crowd(cluster, "a", PODS)
     until_bound(history, PODS // 4)
-    leader = leader_of(cluster, crew)
+    leader = leader_of(cluster, replicas)
     assert history.waiting(), "too late: all was done"
     next_bind_after(history, lambda: leader.signal(signal.SIGTERM))
     assert leader.wait() == 0
     until_settled(history, pods)
-    quiet_logs(*crew)
+    quiet_logs(*replicas)
 
 
 def test_a_deposed_leader_binds_nothing_when_it_wakes_up(cluster: Cluster, history: History) -> None:
@@ -361,8 +361,8 @@ def test_a_gang_is_whole_though_its_leader_was_killed_while_it_was_bound(cluster
     size = 50
     cluster.hollow_nodes(10, cpu="6")
     slow = elected({"clientConnection": {"qps": 25, "burst": 1}})
-    crew = [cluster.situate(slow) for _ in range(2)]
-    leader = leader_of(cluster, crew)
+    replicas = [cluster.situate(slow) for _ in range(2)]
+    leader = leader_of(cluster, replicas)
     cluster.create(pod_group("first", size))
     first = crowd(cluster, "first", size, group="first")
     until_bound(history, 5)
@@ -376,7 +376,7 @@ def test_a_gang_is_whole_though_its_leader_was_killed_while_it_was_bound(cluster
     wait_until(lambda: scheduled(cluster, "second") == "False", "the other to be told", WITHIN_S)
     assert history.waiting() == second
     assert history.problems() == []
-    quiet_logs(*crew)
+    quiet_logs(*replicas)
 
 
 def given_up(cluster: Cluster, history: History) -> None:
@@ -385,8 +385,8 @@ def given_up(cluster: Cluster, history: History) -> None:
     nodes = cluster.hollow_nodes(6, cpu="5")
     cluster.kwok()
     slow = elected({"clientConnection": {"qps": 4, "burst": 1}})
-    crew = [cluster.situate(slow) for _ in range(2)]
-    leader = leader_of(cluster, crew)
+    replicas = [cluster.situate(slow) for _ in range(2)]
+    leader = leader_of(cluster, replicas)
     cluster.create(pod_group("half", size))
     half = crowd(cluster, "half", size, group="half", terminationGracePeriodSeconds=1)
     until_bound(history, 5)
@@ -397,7 +397,7 @@ def given_up(cluster: Cluster, history: History) -> None:
     wait_until(lambda: len(history.gone()) >= 5, "what was bound to be given up", GANG_LIMIT_S + WITHIN_S)
     assert history.gone() <= half
     assert not [one for one in history.pods().values() if one.node], "somebody still holds room"
-    quiet_logs(*crew)
+    quiet_logs(*replicas)
 
 
 if LONG:  # it takes as long as a gang may take to become whole

@@ -36,7 +36,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
-class Shelf:
+class FakeObjects:
     """The objects that there are."""
 
     def __init__(self) -> None:
@@ -105,7 +105,7 @@ async def talking(talk: Talk) -> AsyncIterator[str]:
 
 
 async def asked(url: str, question: AskExtender, **fields: Any) -> ExtenderSaid:
-    async with Extenders([extender(url, **fields)], Shelf()) as extenders:
+    async with Extenders([extender(url, **fields)], FakeObjects()) as extenders:
         return await extenders.ask(question)
 
 
@@ -170,7 +170,7 @@ def test_scores_and_victims_come_back() -> None:
 
 def bound_by(handler: Handler, **fields: Any) -> BindDone | BindFailed:
     async def work() -> BindDone | BindFailed:
-        async with serving(handler) as url, Extenders([extender(url, **fields)], Shelf()) as extenders:
+        async with serving(handler) as url, Extenders([extender(url, **fields)], FakeObjects()) as extenders:
             return await extenders.bind(BIND)
 
     return run(work())
@@ -300,9 +300,9 @@ def test_where_whole_nodes_were_sent_they_may_come_back() -> None:
         return web.json_response({"Nodes": (await request.json())["Nodes"]})
 
     async def work() -> ExtenderSaid:
-        shelf = Shelf()
-        shelf.nodes = many
-        async with serving(echo) as url, Extenders([extender(url)], shelf) as extenders:
+        objects = FakeObjects()
+        objects.nodes = many
+        async with serving(echo) as url, Extenders([extender(url)], objects) as extenders:
             return await extenders.ask(AskExtender(1, 0, "filter", WEB, tuple(many)))
 
     assert run(work()).nodes == tuple(many)
@@ -487,7 +487,7 @@ def test_tls_that_cannot_be_had_is_said_in_one_line_before_anybody_is_asked(
 ) -> None:
     one = extender("https://localhost/x", enableHTTPS=True, tlsConfig=tls_config)
     with pytest.raises(ConfigError) as raised:
-        Extenders([one], Shelf())
+        Extenders([one], FakeObjects())
     (line,) = raised.value.problems
     assert line.startswith("extenders[0].tlsConfig")
     assert problem in line
@@ -508,7 +508,7 @@ def test_no_more_than_so_many_requests_are_in_flight() -> None:
     async def work() -> list[ExtenderSaid]:
         async with serving(handler) as url:
             one = extender(url, httpTimeout="200ms")
-            async with Extenders([one], Shelf(), in_flight=3) as extenders:
+            async with Extenders([one], FakeObjects(), in_flight=3) as extenders:
                 return await asyncio.gather(*(extenders.ask(ask(number=number)) for number in range(20)))
 
     assert all(said.problem.endswith("did not answer within 200ms") for said in run(work()))
@@ -519,7 +519,7 @@ def test_beyond_the_limit_asking_fails_at_once() -> None:
     async def work() -> list[str]:
         async with serving(hang) as url:
             one = extender(url, httpTimeout="100ms")
-            async with Extenders([one], Shelf(), in_flight=1, waiting=2) as extenders:
+            async with Extenders([one], FakeObjects(), in_flight=1, waiting=2) as extenders:
                 said = await asyncio.gather(*(extenders.ask(ask(number=number)) for number in range(5)))
         return [answer.problem.rpartition("filter: ")[2] for answer in said]
 
@@ -531,7 +531,7 @@ def test_one_extender_that_hangs_does_not_hold_up_another() -> None:
     async def work() -> ExtenderSaid:
         async with serving(hang) as bad, serving(answering({"NodeNames": ["n2"]})) as good:
             both = [extender(bad), extender(good, nodeCacheCapable=True)]
-            async with Extenders(both, Shelf(), in_flight=1) as extenders:
+            async with Extenders(both, FakeObjects(), in_flight=1) as extenders:
                 stuck = [asyncio.create_task(extenders.ask(ask(number=number))) for number in range(10)]
                 said = await extenders.ask(AskExtender(99, 1, "filter", WEB, ("n1", "n2")))
                 for task in stuck:

@@ -587,7 +587,7 @@ FOUND_IN: dict[str, int] = {
     "a node that left is still there": 3,
     "remembered answers are never renewed": 2,
     "gangs are bound by halves": 4,
-    "gangs are evicted by halves": 131,
+    "gangs are evicted by halves": 149,
     "one volume is given to two claims": 14,
     "an extender may add nodes": 11,
     "pods are evicted whom an extender spared": 44,

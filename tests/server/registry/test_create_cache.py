@@ -1,4 +1,4 @@
-"""Objects that differ in their names only: cast from one mould, they are what they would have been without it."""
+"""Objects that differ in their names only: created from one template, they are what they would have been without it."""
 
 import copy
 from typing import Any
@@ -147,7 +147,7 @@ def test_what_is_cast_is_what_would_have_been_made(kind: str) -> None:
         async def told(world: World) -> None:
             await world.create(NAMESPACE)
             # A first one, or one that is like nothing: it has the same uid and the same time as a first one.
-            await world.create(_named(given, "first") if first else pod("other", labels={"no": "mould"}))
+            await world.create(_named(given, "first") if first else pod("other", labels={"no": "template"}))
             world.later(5)
             for name in ("second", "third"):
                 made = await world.create(_named(given, name))
