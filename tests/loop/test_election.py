@@ -249,3 +249,36 @@ def test_a_claim_whose_answer_was_lost_is_recognised_and_not_a_second_term() -> 
     record.see(claimed, 1.0)
     assert (before, record.term) == (None, 5)
     assert record.claim(1_700_000_001_000_000_000, {})["spec"]["leaseTransitions"] == 5
+
+
+def test_a_leader_writes_nothing_while_it_creates_a_lease_that_was_deleted(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has no term then, so no server could tell its writes from those of a leader that lost the race."""
+
+    async def scenario(world: World) -> None:
+        leader = world.candidate("one")
+        assert await leader.attempt()
+        assert leader.may_write()
+        seen: list[tuple[bool, int | None]] = []
+
+        async def missing(*_: object) -> None:
+            return None
+
+        async def gone(lease: LeaseObject) -> LeaseObject:
+            raise LeaseError("NotFound", "gone")
+
+        async def slow(lease: LeaseObject) -> LeaseObject:
+            seen.append((leader.may_write(), leader.term()))
+            raise LeaseError("Timeout", "no answer")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(world.store, "read", missing)
+            patch.setattr(world.store, "update", gone)
+            patch.setattr(world.store, "create", slow)
+            assert not await leader.attempt()
+        assert seen == [(False, None)]
+        assert await leader.attempt()
+        assert leader.may_write()
+
+    play(scenario)

@@ -117,7 +117,7 @@ class Elector:
 
     def may_write(self) -> bool:
         """Whether the lease is ours beyond doubt, now. Ask before every write."""
-        return self._write_until is not None and self._clock() < self._write_until
+        return self._record.term is not None and self._before_deadline()
 
     def term(self) -> int | None:
         """The `leaseTransitions` under which we hold the lease; None if we do not."""
@@ -131,6 +131,10 @@ class Elector:
         if self._clock() - record.since > self.rules.lease_s + UNHEALTHY_S:
             return f"failed election to renew leadership on lease {self.rules.name}"
         return ""
+
+    def _before_deadline(self) -> bool:
+        """Whether the last renewal is recent enough. We may have no term: while a Lease that was deleted is created."""
+        return self._write_until is not None and self._clock() < self._write_until
 
     # -- acquiring ---------------------------------------------------------------------------------------------------
 
@@ -222,9 +226,9 @@ class Elector:
         while True:
             left = 0.0 if self._write_until is None else self._write_until - self._clock()
             await asyncio.sleep(min(self.rules.retry_s, max(0.0, left)))
-            if not (self.may_write() or self.rules.fenced):
+            if not (self._before_deadline() or self.rules.fenced):
                 break
-            if not await self.attempt() and not self.may_write():
+            if not await self.attempt() and not self._before_deadline():
                 break
         self._write_until = None
         _log.info("Failed to renew lease", lock=self.rules.lock)
@@ -264,7 +268,7 @@ class Elector:
                     return
             await asyncio.sleep(WATCH_AGAIN_S)
 
-    # -- telling people ----------------------------------------------------------------------------------------------
+    # -- logs and events ---------------------------------------------------------------------------------------------
 
     def _log_once(self, error: LeaseError) -> None:
         """Log a problem once until an attempt succeeds; repetitions only at a higher verbosity."""

@@ -1,5 +1,6 @@
 """Events in every world: what they say, their series, and what becomes of those that cannot be written."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -20,7 +21,7 @@ in_both_worlds = pytest.mark.parametrize("opener", WORLDS)
 class Recorder:
     """An EventSeriesRecorder before a port, with what it writes."""
 
-    def __init__(self, world: PortWorld, **options: Any) -> None:
+    def __init__(self, world: PortWorld, retry_s: float = 0.001, **options: Any) -> None:
         self.world = world
         self.drops = 0
         self.writes: list[WriteOutcome] = []
@@ -30,7 +31,7 @@ class Recorder:
         self._write = world.port.write_event
         world.port.write_event = self.write
         self.events = EventSeriesRecorder(
-            world.port, world.may_write, world.clock, dropped=self._drop, retry_s=0.001, **options
+            world.port, world.may_write, world.clock, dropped=self._drop, retry_s=retry_s, **options
         )
 
     async def write(self, event: EventSeries) -> WriteOutcome:
@@ -303,3 +304,17 @@ def test_draining_writes_what_waits_and_takes_no_more(opener: Opener) -> None:
         assert [event.note for event in await one.written()] == ["first"]
 
     record(opener, scenario)
+
+
+@in_both_worlds
+def test_a_recorder_that_stops_does_not_wait_for_the_next_try(opener: Opener) -> None:
+    async def scenario(world: PortWorld) -> None:
+        recorder = Recorder(world, retry_s=3_600)
+        recorder.outcomes = [WriteOutcome.BUSY]
+        recorder.say()
+        await world.until(lambda: recorder.writes)
+        async with asyncio.timeout(5):
+            await recorder.events.drain(60)
+        assert not recorder.events.busy
+
+    play(opener, scenario)

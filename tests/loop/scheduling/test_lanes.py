@@ -189,7 +189,7 @@ def test_a_worker_that_was_cancelled_while_it_rested_is_not_called(turns: int) -
         lanes.put("y", Job("b", diary))
         assert await lanes.idle(5)
         await asyncio.sleep(0)
-        lanes.cancel()
+        await lanes.cancel()
         for _ in range(turns):
             await asyncio.sleep(0)
         lanes.put("x", Job("c", diary))
@@ -206,7 +206,7 @@ def test_cancelling_stops_what_is_under_way(limit: int) -> None:
         for at in range(limit):
             lanes.put(f"{at}", Job("never", diary, gate=asyncio.Event()))
         await asyncio.sleep(0)
-        lanes.cancel()
+        await lanes.cancel()
         assert await lanes.idle(5)
         assert diary.done == []
 

@@ -203,10 +203,11 @@ def test_what_was_put_together_is_undone_if_the_rest_is_refused(opener: Opener) 
 
 
 @in_both_worlds
-def test_a_volume_is_released_if_its_claim_cannot_follow(opener: Opener) -> None:
+@pytest.mark.parametrize("retry", [False, True], ids=["refused", "never done"])
+def test_a_volume_is_released_if_its_claim_cannot_follow(opener: Opener, retry: bool) -> None:
     async def scenario(world: PortWorld) -> None:
         storage = await Storage.of(world)
-        refuse(world, BindClaim, VolumeOutcome("not you"))
+        refuse(world, BindClaim, VolumeOutcome("not you", retry=retry), times=99)
         await storage.begin()
         assert await storage.failure() == "not you"
         assert "claimRef" not in world.volume()["spec"]

@@ -90,3 +90,21 @@ def test_of_two_schedulers_that_elect_one_binds() -> None:
             assert sorted(each.elector is not None and each.elector.may_write() for each in (one, two)) == [False, True]
 
     tell(story)
+
+
+def test_a_leader_whose_writes_carry_no_term_stops_before_another_may_begin() -> None:
+    async def story(world: World) -> None:
+        now = [0.0]
+        place = ("kube-system", "controllers")
+        one, two = (
+            server_elector(world.registry, name, SYSTEM, world.wall_ns, lease=place, clock=lambda: now[0])
+            for name in ("one", "two")
+        )
+        assert await one.attempt()
+        assert not await two.attempt()
+        now[0] += 14.9
+        assert not one.may_write()
+        assert not await two.attempt()
+        assert not one.rules.fenced
+
+    tell(story)

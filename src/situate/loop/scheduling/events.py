@@ -15,6 +15,7 @@ import asyncio
 import random
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import ClassVar, Final, TypeAlias
 
@@ -69,7 +70,7 @@ class EventSeriesRecorder:
         self._lanes: Lanes[_EventWrite] = Lanes({"event": (port.limits.events, self._write)})
         self._known: OrderedDict[SeriesKey, EventSeries] = OrderedDict()
         self._sweeper: asyncio.TimerHandle | None = None
-        self._closed = False
+        self._closing = asyncio.Event()
 
     @property
     def busy(self) -> bool:
@@ -78,7 +79,7 @@ class EventSeriesRecorder:
 
     def record(self, report: Report, controller: str, version: str = "") -> None:
         """Have an event written. `version`: of the pod, as the engine knows it."""
-        if self._closed or not self._may_write():
+        if self._closing.is_set() or not self._may_write():
             return
         now, key = self._now_ns(), _series_key(report, controller)
         known = self._known.get(key)
@@ -114,13 +115,13 @@ class EventSeriesRecorder:
 
     async def drain(self, timeout_s: float) -> bool:
         """Take no more, and write those that wait. False if some had to be dropped."""
-        self._closed = True
+        self._closing.set()
         if self._sweeper is not None:
             self._sweeper.cancel()
         done = await self._lanes.idle(timeout_s)
         for _ in self._lanes.drop_all():
             self._dropped()
-        self._lanes.cancel()
+        await self._lanes.cancel()
         return done
 
     def _put(self, event: EventSeries, *, refresh: bool = False) -> bool:
@@ -137,7 +138,7 @@ class EventSeriesRecorder:
 
     def _sweep_due(self) -> None:
         self._sweeper = None
-        if not self._closed:
+        if not self._closing.is_set():
             self.sweep()
             if self._known:
                 self._sweep_later()
@@ -159,8 +160,10 @@ class EventSeriesRecorder:
                 event.written = 1  # and there may be more to count
             elif outcome is WriteOutcome.MISSING:
                 event.written = 0
-            elif tried < TRIES.get(outcome, 1):
-                await asyncio.sleep(self._retry_s * (1 + random.random() / 4))  # noqa: S311 - no secret
+            elif tried < TRIES.get(outcome, 1) and not self._closing.is_set():
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(self._retry_s * (1 + random.random() / 4)):  # noqa: S311 - no secret
+                        await self._closing.wait()
             else:
                 break  # as in a namespace that is being deleted, or where nobody may write events
         self._dropped()

@@ -91,12 +91,12 @@ class Lanes(Generic[W]):
             return False
         return True
 
-    def cancel(self) -> None:
-        """Cancel the workers, and with them the work that runs."""
-        for pool in self._pools.values():
-            workers, pool.workers = pool.workers, set()
-            for worker in workers:
-                worker.cancel()
+    async def cancel(self) -> None:
+        """Cancel the workers, and with them the work that runs. Returns when they have ended."""
+        workers = [worker for pool in self._pools.values() for worker in pool.workers]
+        for worker in workers:
+            worker.cancel()
+        await asyncio.gather(*workers, return_exceptions=True)
 
     def _line_up(self, key: str, kind: str) -> None:
         """Have a worker take the key: one that rests, or a new one within the limit, or the first that is done."""

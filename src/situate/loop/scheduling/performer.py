@@ -166,7 +166,7 @@ class Performer:
             elif isinstance(work, _EvictWork):
                 self._answer_evict(EvictFailed(work.evict.victim, STOPPING))
         done = await self._lanes.idle(timeout_s)
-        self._lanes.cancel()
+        await self._lanes.cancel()
         for number, task in list(self._asking.items()):
             task.cancel()
             self._answer_ask(ExtenderSaid(number, problem=STOPPING))

@@ -139,7 +139,7 @@ class VolumeBinder:
             self._timer.cancel()
         self._lanes.drop_all()
         done = await self._lanes.idle(timeout_s)
-        self._lanes.cancel()
+        await self._lanes.cancel()
         for effect in list(self._attempts.values()):
             self._end(effect, STOPPING)
         return done
@@ -167,7 +167,7 @@ class VolumeBinder:
                 claim = self._known_claim(effect.pod.namespace, claim_name)
                 if await self._reserve(claim, volume_name):
                     wait.reserved.append((claim, volume_name))
-                await self._write(BindClaim(claim, volume_name))
+                await self._bind_claim(claim, volume_name)
             for claim_name in effect.provision:
                 await self._provision(self._known_claim(effect.pod.namespace, claim_name), effect.node)
         except VolumeError as error:
@@ -198,6 +198,15 @@ class VolumeBinder:
             problem = await self._write(ReserveVolume(volume, claim))
             if not problem:
                 return True
+        raise VolumeError(problem)
+
+    async def _bind_claim(self, claim: PersistentVolumeClaim, volume: str) -> None:
+        """Have a claim name the volume that is reserved for it. Raises VolumeError."""
+        problem = ""
+        for _ in range(TRIES):
+            problem = await self._write(BindClaim(claim, volume))
+            if not problem:
+                return
         raise VolumeError(problem)
 
     async def _provision(self, known: PersistentVolumeClaim, node: str) -> None:

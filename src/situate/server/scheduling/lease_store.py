@@ -21,6 +21,8 @@ from situate.server.registry.stored_object import StoredObject
 from situate.server.requests import SYSTEM, Caller, Object, Target
 
 RULES: Final = ElectionRules(*LEASE, lease_s=15, renew_deadline_s=15, retry_s=5, first_term=1, fenced=True)
+UNFENCED_RULES: Final = replace(RULES, renew_deadline_s=10, fenced=False)
+"""For leaders whose writes carry no term: they stop before another may begin."""
 """Renewed rarely: each renewal has the binds of that moment judged again."""
 
 
@@ -74,7 +76,7 @@ def server_elector(
 ) -> Elector:
     """A candidate for the scheduler's lease, or another one of the server's own."""
     store = RegistryLeaseStore(registry, *lease, caller)
-    rules = replace(RULES, namespace=lease[0], name=lease[1])
+    rules = RULES if lease == LEASE else replace(UNFENCED_RULES, namespace=lease[0], name=lease[1])
     return Elector(store, rules, identity, clock=clock, wall_ns=wall_ns, dice=lambda: 0.0)
 
 

@@ -279,7 +279,7 @@ class RegistrySchedulingPort:
                 return WriteOutcome.MISSING
             if error.code == CONFLICT and not created:
                 return WriteOutcome.EXISTS
-            return WriteOutcome.BUSY if _may_pass(error) else WriteOutcome.REFUSED
+            return WriteOutcome.REFUSED  # nothing is lost on the way here, so another try is not worth the wait
         return WriteOutcome.DONE
 
 
