@@ -193,7 +193,7 @@ def test_a_port_that_is_taken(kubeconfig: Write) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         assert ends(kubeconfig(), "--bind-address=127.0.0.1", f"--secure-port={port}") == (
-            f"127.0.0.1:{port} is in use already: stop whoever has it, or choose another --secure-port (0: none)"
+            f"127.0.0.1:{port} is already in use: stop that process, or choose another --secure-port (0: none)"
         )
 
 

@@ -91,7 +91,7 @@ def test_priority_a_high_pod_takes_the_place_of_one_low_pod(cluster: Cluster, st
 
 
 def test_group_a_gang_is_scheduled_whole_or_not_at_all(cluster: Cluster, start: Start) -> None:
-    story = stage(cluster, start, "a gang that fits is scheduled whole; of one that does not, nobody", nodes=2, cpu="2")
+    story = stage(cluster, start, "a gang that fits is scheduled whole; otherwise, none of it is", nodes=2, cpu="2")
     first, second = [f"first-{number}" for number in range(3)], [f"second-{number}" for number in range(3)]
     cluster.create(pod_group("first", min_count=3), pod_group("second", min_count=3))
     cluster.create(*(pod(name, cpu="1", group="first") for name in first))

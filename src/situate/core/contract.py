@@ -237,9 +237,9 @@ class Assigner(Protocol):
     name: ClassVar[str]
 
     def assign(self, pod: PodClass, view: View, row: int) -> Mapping[str, str]:
-        """The annotations that the bind writes; none if the plugin has no say. The pod is not on the row yet.
+        """The annotations that the bind writes; none if the plugin ignores the pod. The pod is not on the row yet.
 
-        The result must depend only on the pod's class and on what is read of the row: it may be asked for again.
+        The result must depend only on the pod's class and on what is read of the row: `assign` may be called again.
         """
 
 

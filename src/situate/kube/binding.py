@@ -1,4 +1,4 @@
-"""Binds a pod to its node, once, and finds out what came of it. Binds are retried here.
+"""Binds a pod to its node, at most once, and finds out whether that succeeded. Conflicts are retried here.
 
 A Binding names the pod's uid and the version that was decided on: a pod that was changed, bound or replaced meanwhile
 is not bound. A server that guards binds itself, as situate's does, refuses a node that is full or not eligible: that is

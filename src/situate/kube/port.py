@@ -1,4 +1,4 @@
-"""Writes what a scheduler decides to an API server, and says what came of it.
+"""Writes what a scheduler decides to an API server, and returns the outcomes.
 
 An answer that is lost is settled by reading the object, never by guessing: `binding`, `conditions` and `eviction` each
 know how for their kind of request.

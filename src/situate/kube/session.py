@@ -2,7 +2,7 @@
 
     watching ──► drive(engine) ──► performer ──► API server
                      ▲                 │
-                     └ what came of it ┘
+                     └──── outcomes ───┘
 
 Knows nothing of elections and signals: its owner says when it leads, and when it is over.
 """

@@ -263,7 +263,7 @@ def by_certificate(request: Connected) -> RequestUser | None:
 def _no_port(where: ListenSettings, error: OSError) -> str:
     place = f"{where.address}:{where.port}"
     if error.errno == errno.EADDRINUSE:
-        return f"{place} is in use already: stop whoever has it, or choose another --secure-port (0: none)"
+        return f"{place} is already in use: stop that process, or choose another --secure-port (0: none)"
     if error.errno == errno.EACCES:
         return f"{place} may not be listened on: choose a --secure-port above 1023"
     return f"{place} cannot be listened on: {error.strerror or error}"

@@ -249,7 +249,7 @@ class Elector:
             await self._announce("stopped leading")
 
     async def close(self) -> None:
-        """Leave nothing under way."""
+        """Cancel the announcement if it is still in flight."""
         if self._announcing is not None:
             self._announcing.cancel()
             await asyncio.gather(self._announcing, return_exceptions=True)

@@ -103,7 +103,7 @@ _help = "Always 1: the version that runs, its Python, and the Kubernetes release
 BUILD: Final = _gauge("situate_build_info", _help, "version", "python", "kubernetes")
 _help = "How long a step of the engine took."
 STEP_SECONDS: Final = _histogram("situate_step_seconds", _help, _exponential(0.0001, 2, 16))
-_help = "How many changes a step was told of."
+_help = "How many changes a step took in."
 STEP_CHANGES: Final = _histogram("situate_step_changes", _help, _exponential(1, 4, 9))
 _help = (
     "Unschedulable pods that were retried only because they had waited for long. Above 0, the queue missed an event."

@@ -1,7 +1,7 @@
 """Replays a history: whether every effect comes out as recorded, and what another configuration would have chosen.
 
-Nothing is carried out. The engine is told what it was told then, so the answers to its effects are those of the
-history, even where its effects differ now.
+Nothing is carried out. The engine gets the recorded changes, so the answers to its effects are the recorded ones, even
+where its effects differ now.
 """
 
 from __future__ import annotations

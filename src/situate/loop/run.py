@@ -12,7 +12,7 @@ from situate.loop.journal import Journal
 
 
 class EffectHandler(Protocol):
-    """Carries out effects, in a real cluster or a simulated one, and reports later what came of them, as changes."""
+    """Carries out effects, in a real cluster or a simulated one, and reports their outcomes later, as changes."""
 
     def perform(self, effects: Sequence[Effect]) -> None: ...
 

@@ -1,6 +1,6 @@
 """Invariants of a scheduler, checked after every step. Each checker yields the violations it finds.
 
-They compare the scheduler with `ExpectedState`, which follows what the scheduler was told and what it asked for, and
+They compare the scheduler with `ExpectedState`, which follows the scheduler's changes and effects, and
 recompute from scratch what the scheduler decided with its caches. Nothing here changes the scheduler.
 """
 

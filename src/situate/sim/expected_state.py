@@ -1,4 +1,4 @@
-"""The state that a scheduler should have, derived from what it was told and what it asked for.
+"""The state that a scheduler should have, derived from the changes it got and the effects it returned.
 
 `cluster` is what its own cluster must look like: it gets the same changes, and the requested binds.
 """

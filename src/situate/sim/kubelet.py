@@ -51,7 +51,7 @@ class Kubelets:
     def __init__(self, timeline: Timeline, rng: Random, store: ObjectStore) -> None:
         self.faults = Faults()
         self.quiet = False
-        """Pods change no more, except that deleted ones go."""
+        """Stop changing pods, but still remove deleted ones."""
         self.dead: dict[str, None] = {}
         self._timeline = timeline
         self._rng = rng

@@ -43,7 +43,7 @@ EXCUSED_MS: Final = 60_000
 
 @dataclass(slots=True)
 class WorldResult:
-    """`digest` covers everything that schedulers were told and asked for: equal runs have equal digests."""
+    """`digest` covers all changes and effects of the schedulers: equal runs have equal digests."""
 
     seed: int
     faults: Faults
@@ -51,7 +51,7 @@ class WorldResult:
     """The schedulers, in short form."""
     steps: int = 0
     changes: int = 0
-    """What our scheduler was told, not the other one."""
+    """Those of our scheduler, not of the other one."""
     binds: int = 0
     evictions: int = 0
     restarts: int = 0

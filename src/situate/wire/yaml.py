@@ -20,7 +20,7 @@ MAX_BYTES = 256 * 1024 * 1024
 MAX_JSON_BYTES = 2 * 1024 * 1024 * 1024  # of what is read as JSON: in a tenth of the time, and indented by kubectl
 MAX_DOCUMENTS = 100_000
 MAX_DEPTH = 100
-MAX_ALIASED_NODES = 100_000  # nodes that aliases stand for, all told: `*a` counts for as much as `&a` holds
+MAX_ALIASED_NODES = 100_000  # nodes that all aliases together expand to: `*a` counts as many as `&a` has
 
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 

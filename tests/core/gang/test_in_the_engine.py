@@ -271,7 +271,7 @@ def test_a_gang_about_which_an_extender_would_have_to_be_asked_is_held_back() ->
     world = World(*nodes(2), engine=Engine(config))
     assert bound(world.arrive(*team(2))) == []
     assert world.message("t0") == (
-        "an extender has a say on pods of gang default/train, and extenders cannot be asked about gangs"
+        "an extender filters or scores pods of gang default/train, and extenders cannot be called for gangs"
     )
 
 

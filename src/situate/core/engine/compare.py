@@ -23,14 +23,14 @@ from situate.core.state.pods import BoundPod
 from situate.core.state.view import View
 
 KEPT: Final = 64
-"""For how many classes of pods verdicts are cached. The one that was asked for longest ago goes first."""
+"""For how many classes of pods verdicts are cached. The least recently used is dropped first."""
 
 Agreement: TypeAlias = Literal["same", "equal", "worse", "infeasible", "unknown"]
 """Of their node: it is ours too; it scores as ours; it scores less; the pod does not fit there; we cannot tell, because
-the node is unknown, an extender has a say, or a plugin failed."""
+the node is unknown, an extender filters or scores the pod, or a plugin failed."""
 
 NO_SUCH_NODE: Final = "the node is not known"
-EXTENDERS: Final = "an extender has a say on the pod, and is not asked"
+EXTENDERS: Final = "an extender filters or scores the pod, and is not called here"
 HELD: Final = "the node is being freed for a pod of no less priority"
 RULED_OUT: Final = "the pod names other nodes"
 

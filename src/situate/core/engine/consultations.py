@@ -1,8 +1,7 @@
 """What HTTP extenders are being asked, in which order, and what their answers leave.
 
 The extenders that filter are asked one after another, each about the nodes that those before it left; then all that
-score, at once. The extenders that have a say on evictions are asked one after another, too. Ignorable extenders come
-last.
+score, at once. Extenders with a preemptVerb are asked one after another, too. Ignorable extenders come last.
 
 An answer may only narrow. A node that an extender was not asked about is ignored, a score out of range counts for
 nothing, and no pod is evicted that was not chosen here. If an extender fails, the pod is retried, unless the extender

@@ -72,7 +72,7 @@ class ExtenderScheduling:
         return self._follow(self._consultations.begin(entry, [names[row] for row in rows], asked_at))
 
     def consult_on_evictions(self, entry: QueuedPod, failure: FitFailure) -> Actions | None:
-        """Ask whether victims may be evicted for a pod; None if no extender has a say in that."""
+        """Ask whether victims may be evicted for a pod; None if no extender handles preemption."""
         return self._ask_evictions(entry, failure, self._state.event_count, {})
 
     def _ask_evictions(

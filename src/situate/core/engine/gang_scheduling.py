@@ -1,7 +1,7 @@
 """Gangs in the engine: which are held until enough pods are here, which are placed, and which are given up.
 
 The rules:
-- While fewer pods than minCount are here, none is tried; each is told what it waits for.
+- While fewer pods than minCount exist, none is tried; the condition of each says what it waits for.
 - When the turn of one pod comes, all that wait are planned together. If as many fit as are needed, all of them are
   reserved in one step; otherwise none is.
 - If fewer than minCount are bound for longer than GANG_BIND_LIMIT_MS, the bound ones are evicted.
@@ -38,9 +38,9 @@ from situate.core.queue.queued_pod import QueuedPod, QueueState
 GANG_BIND_LIMIT_MS: Final = 5 * 60 * 1_000
 """How long fewer than minCount pods of a gang may stay bound after a bind failed. Then they are evicted."""
 HOLD_REPORT_MS: Final = 5_000
-"""How often at most the pods of a held gang are told that it now waits for something else."""
+"""The shortest time between two updates of the reason for which a gang is held."""
 GANG_INCOMPLETE: Final = "GangIncomplete"
-EXTENDERS: Final = "an extender has a say on pods of gang {}, and extenders cannot be asked about gangs"
+EXTENDERS: Final = "an extender filters or scores pods of gang {}, and extenders cannot be called for gangs"
 GIVEN_UP: Final = "gang {} could not be bound whole in time"
 
 

@@ -57,7 +57,7 @@ class Nomination:
 
 @dataclass(eq=False, slots=True)
 class Eviction:
-    """A victim that is being evicted. The eviction is asked for once; again only if that failed."""
+    """A victim that is being evicted. The eviction is requested once, and again only if it failed."""
 
     victim: PodRef
     node: str

@@ -112,7 +112,7 @@ class NodeSelection:
         return self._nominated.seen_by(entry)
 
     def sample_message(self, entry: QueuedPod, failure: FitFailure) -> str:
-        """What a pod is told that fits somewhere, but on none of the nodes that it drew; empty for other failures."""
+        """The message for a pod that fits somewhere, but on none of the sampled nodes; empty for other failures."""
         drew = self.framework_of(entry).profile.sampling.nodes
         if not drew or not failure.filtered.feasible.any():
             return ""

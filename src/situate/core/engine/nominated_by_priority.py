@@ -10,7 +10,7 @@ from situate.core.queue.queued_pod import QueuedPod
 from situate.core.state.cluster import Cluster
 
 PRIORITIES: Final = 16
-"""For how many priorities the sums are kept. The one that was asked for longest ago goes first."""
+"""For how many priorities the sums are kept. The least recently used is dropped first."""
 
 
 class NominatedByPriority:

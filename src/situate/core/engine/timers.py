@@ -22,7 +22,7 @@ class Timer(NamedTuple):
 
 
 class Timers:
-    """All timers. None is ever cancelled: whoever handles one checks whether it still matters."""
+    """All timers. None is ever cancelled: its handler checks whether it still matters."""
 
     __slots__ = ("_heap", "_set")
 

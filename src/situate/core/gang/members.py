@@ -62,7 +62,7 @@ class Gang:
     held_because: dict[str, str] = field(default_factory=dict)
     """By member: the last reason that was reported for holding it."""
     report_at_ms: Millis | None = None
-    """When members that were told another reason are told this one."""
+    """When to report the new reason to members whose condition has an older one."""
     refused_as: tuple[Demands, int] | None = None
     """What it demanded, and how many were placed, when it was last unschedulable."""
 

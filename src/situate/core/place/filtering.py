@@ -36,7 +36,7 @@ class Filtered:
 
     @property
     def failure(self) -> str:
-        """What the pod is told if a filter failed, in Kubernetes' words; empty if none did."""
+        """The message for the pod if a filter failed, in Kubernetes' words; empty if none did."""
         if self.failed is None:
             return ""
         plugin, failed = self.failed

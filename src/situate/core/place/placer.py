@@ -21,10 +21,10 @@ from situate.core.state.columns import Mask
 from situate.core.state.view import View
 
 CACHE_BYTES: Final = 128 << 20
-"""How many bytes of verdicts are kept. The class that was asked for longest ago goes first."""
+"""How many bytes of verdicts are kept. The least recently used class is dropped first."""
 
 SEEN_ONCE_LIMIT: Final = 4096
-"""How many classes are remembered that were asked for once. The second time, their verdicts are cached."""
+"""How many classes that were used once are remembered. From the second use on, their verdicts are cached."""
 
 
 class Placer:

@@ -1,4 +1,4 @@
-"""The verdict cache: what every filter and scorer last said of one class of pods, kept up to date with the cluster.
+"""The verdict cache: the verdicts of all filters and scorers on one class of pods, kept up to date with the cluster.
 
 A bind changes one row and perhaps a few counts. So only this is computed again:
 - the touched rows, for plugins that can judge a single row;
@@ -60,7 +60,7 @@ class _Filtering:
     check_at: Callable[[int], int] | None
     by_domain: DomainChecker | None
     domain_codes: Codes | None
-    """What it said by domain."""
+    """Its codes, by domain."""
 
 
 @dataclass(slots=True)

@@ -25,7 +25,7 @@ from situate.core.state.cluster import Cluster
 from situate.core.state.view import View
 
 CACHED: Final = 1_024
-"""For how many classes failures are cached. The one that was asked for longest ago goes first."""
+"""For how many classes failures are cached. The least recently used is dropped first."""
 
 Moment: TypeAlias = tuple[int, ...]
 """The versions of everything that a failure depends on."""

@@ -20,7 +20,7 @@ from situate.core.state.columns import IdColumn, IntColumn, Mask, capacity_for, 
 from situate.core.state.view import View
 
 TABLES: Final = 16
-"""For how many priorities tables are kept. The one that was asked for longest ago goes first."""
+"""For how many priorities tables are kept. The least recently used is dropped first."""
 KINDS: Final = 1 << 16
 """How many classes a table may have seen before it is built again."""
 MANY: Final = 8

@@ -1,4 +1,4 @@
-"""Carries out what the engine asks for, through a port, and tells the engine what came of it, as changes.
+"""Carries out an engine's effects through a port, and reports the outcomes to the engine, as changes.
 
 Nothing here holds up deciding: `perform` only queues work. Work on one pod runs in order, different pods side by side,
 each kind of work within the port's limits. Every Bind, BindVolumes, Evict and AskExtender is answered once. A scheduler

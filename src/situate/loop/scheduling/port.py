@@ -1,7 +1,7 @@
-"""What a performer needs of its world: the calls of a SchedulingPort, and the values that go in and come out.
+"""The SchedulingPort, through which a performer reads and writes, and the values of its calls.
 
 `situate.kube.port` writes to an API server, `situate.server.scheduling.port` to a registry in its own process. A port
-writes and says what came of it. Order, limits, retries of events and the rules for volumes are the performer's.
+writes and returns the outcome. Order, limits, retries of events and the rules for volumes are the performer's.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ INSTANCE_CHARS: Final = 128
 
 
 class WriteOutcome(Enum):
-    """What came of writing a note or an event."""
+    """The outcome of writing a note or an event."""
 
     DONE = auto()
     """It is written, or there was nothing to write (any more)."""
@@ -131,7 +131,7 @@ VolumeWrite: TypeAlias = ReserveVolume | BindClaim | ReleaseVolume | SelectNode
 
 
 class VolumeOutcome(NamedTuple):
-    """What came of a VolumeWrite."""
+    """The outcome of a VolumeWrite."""
 
     problem: str = ""
     """Empty: it is written."""
@@ -150,7 +150,7 @@ class InFlightLimits(NamedTuple):
 
 
 class SchedulingPort(Protocol):
-    """Where a performer writes. No call raises, but for the reads; each answers for itself."""
+    """Where a performer writes. Only the reads raise; every other call returns its failure."""
 
     @property
     def limits(self) -> InFlightLimits: ...

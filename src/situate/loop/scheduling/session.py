@@ -2,9 +2,9 @@
 
     what is seen ──► drive(engine) ──► performer ──► port
                          ▲                 │
-                         └ what came of it ┘
+                         └──── outcomes ───┘
 
-What feeds the drive, and who says that it leads, is the world's business: `situate.kube.session` and
+Its callers feed the drive and decide when it leads: `situate.kube.session` and
 `situate.server.scheduling.scheduler`.
 """
 
@@ -71,7 +71,7 @@ async def end_tasks(*tasks: asyncio.Task[Any]) -> None:
 
 
 def component_name(config: KubeSchedulerConfiguration) -> str:
-    """The name that a scheduler goes by: that of its first profile."""
+    """The scheduler's own name: the schedulerName of its first profile."""
     return (config.profiles[0].scheduler_name if config.profiles else None) or "default-scheduler"
 
 

@@ -55,10 +55,10 @@ class EngineFeed:
         self._models = {_folder(resource): model for resource, model in self._kinds}
         self.unreadable = 0
         self.revision = 0
-        """The last revision that was told."""
+        """The last revision that was fed to the engine."""
 
     def begin(self) -> None:
-        """Tell all objects, as of one revision. Does not await, so that nothing changes meanwhile."""
+        """Feed all objects as of one revision. This does not await, so nothing changes in between."""
         changes: list[Change] = []
         for resource, model in self._kinds:
             for stored in self._cache.all(resource):

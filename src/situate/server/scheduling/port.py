@@ -1,4 +1,4 @@
-"""Writes what a scheduler decides through the registry of its own process, and says what came of it.
+"""Writes what a scheduler decides through the registry of its own process, and returns the outcomes.
 
 A bind is guarded by the binding version that it was decided for and by the scheduler's term. The `Scheduled` event is
 part of the bind's transaction: it is there if and only if the pod is bound. A note carries the decision's details.

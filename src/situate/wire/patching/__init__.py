@@ -1,7 +1,7 @@
 """Patches as an API server applies them, on decoded JSON: merge, JSON, strategic merge, and server-side apply.
 
-Pure: an object and a patch in, an object out, nothing changed in place. Limits on bytes and depth are set by whoever
-decodes the bodies; defaults, validation and dry run are the server's.
+Pure: an object and a patch in, an object out, nothing changed in place. The decoder of the bodies limits
+bytes and depth; defaults, validation and dry run are the server's.
 """
 
 from situate.wire.patching.apply import LAST_APPLIED, FieldWriter, applied, updated

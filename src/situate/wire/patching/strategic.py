@@ -2,7 +2,7 @@
 
 Directives in a patch: `$patch: replace` or `delete` in an object or a list's item, `$deleteFromPrimitiveList/<field>`,
 `$setElementOrder/<field>` and `$retainKeys`. Null removes a field. A list that is not merged is replaced.
-What the API server lets pass unread it lets pass here, too: unknown fields are for whoever validates the result.
+Like the API server, it does not check unknown fields: validate the result.
 """
 
 from typing import Any, Final

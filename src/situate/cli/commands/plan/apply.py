@@ -40,7 +40,7 @@ SLACK: Final = 2
 
 
 class StoppedError(Exception):
-    """The plan cannot go on: why, and how far it came, in one line."""
+    """The plan cannot continue. The message says why, and how far it got, in one line."""
 
 
 class PlanExecution:

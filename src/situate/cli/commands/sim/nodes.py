@@ -15,7 +15,7 @@ SHOWN: Final = 60
 
 @contextmanager
 def without_logs() -> Iterator[None]:
-    """Agents that are cut off say so a thousand times."""
+    """Silence the agents: those that are cut off log it thousands of times."""
     was = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:
