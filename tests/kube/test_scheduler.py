@@ -564,7 +564,7 @@ def test_a_port_that_is_taken_ends_it_with_one_line(tmp_path: Path) -> None:
         await child.start()
         code, said = await child.ended()
         assert code == 2
-        assert said.splitlines()[-1].startswith(f"error: 127.0.0.1:{port} is in use already")
+        assert said.splitlines()[-1].startswith(f"error: 127.0.0.1:{port} is already in use")
         assert "Traceback" not in said
 
     play(tmp_path, scenario)

@@ -276,7 +276,7 @@ def test_a_port_that_is_taken_is_one_clear_line() -> None:
             client: Any = Reviews()
             where = ListenSettings(address="127.0.0.1", port=taken.getsockname()[1])
             serving = StatusServer(where, DelegatedAuthentication(client), DelegatedAuthorization(client), {}, {})
-            with pytest.raises(InputError, match=r"127\.0\.0\.1:\d+ is in use already.*--secure-port"):
+            with pytest.raises(InputError, match=r"127\.0\.0\.1:\d+ is already in use.*--secure-port"):
                 await serving.__aenter__()
 
     asyncio.run(run())
