@@ -559,10 +559,10 @@ def test_a_run_whose_directory_is_deleted_ends(tmp_path: Path, mark: str) -> Non
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can be somebody else")
 def test_a_container_runs_as_the_user_that_it_names_and_so_do_its_probes(tmp_path: Path) -> None:
-    probe = {"exec": {"command": ["sh", "-c", "test $(id -u) = 65534"]}, "periodSeconds": 0.1}
-    given = pod(
-        shell("id -u; exec sleep 100", readinessProbe=probe), securityContext={"runAsUser": 65534, "runAsGroup": 65534}
-    )
+    # By their paths: our own PATH may lead through folders that this user may not enter.
+    probe = {"exec": {"command": ["/bin/sh", "-c", "test $(/usr/bin/id -u) = 65534"]}, "periodSeconds": 0.1}
+    runs = container("c", "/bin/sh", "-c", "/usr/bin/id -u; exec /bin/sleep 100", readinessProbe=probe)
+    given = pod(runs, securityContext={"runAsUser": 65534, "runAsGroup": 65534})
     plane = FakePlane()
 
     async def told() -> None:

@@ -6,7 +6,6 @@ import os
 import signal
 import ssl
 import stat
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Coroutine
@@ -15,6 +14,7 @@ from typing import Any, TypeVar
 
 import pytest
 import uvloop
+from cryptography.hazmat.primitives import serialization
 
 from kube.fake_server import FakeServer
 from situate.kube import exec_credentials
@@ -254,11 +254,12 @@ def test_a_bad_pair_is_refused_in_words_and_the_good_one_stays(pair: Pair, words
 
 
 def test_an_encrypted_key_is_refused_and_nobody_is_asked_for_its_password() -> None:
-    made = subprocess.run(
-        ["openssl", "pkey", "-aes256", "-passout", "pass:secret"], input=CLIENT, capture_output=True, check=True
+    encryption = serialization.BestAvailableEncryption(b"secret")
+    encrypted = serialization.load_pem_private_key(CLIENT, None).private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encryption
     )
     with pytest.raises(BadPemError, match="the key is encrypted"):
-        show(client_context(b""), Pair(CLIENT, made.stdout))
+        show(client_context(b""), Pair(CLIENT, encrypted))
 
 
 # -- programs ----------------------------------------------------------------------------------------------------------
