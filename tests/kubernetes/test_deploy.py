@@ -16,6 +16,7 @@ import pytest
 import yaml
 
 from deploy.rights import KUSTOMIZE, REVIEW_ACCESS, REVIEW_TOKENS, ROOT, USER, Allowed, allowed
+from kubernetes.api import RefusedError
 from kubernetes.cluster import Cluster, Scheduler
 from kubernetes.objects import Json, pod, pod_group, priority_class
 from kubernetes.parts import folder, wait_until
@@ -311,7 +312,19 @@ def wait_in_vain(cluster: Cluster) -> None:
 
 def evict(cluster: Cluster) -> None:
     cluster.create(priority_class("high", 1000))
-    cluster.create(pod("high", cpu="3", scheduler="situate", priorityClassName="high"))
+    high = pod("high", cpu="3", scheduler="situate", priorityClassName="high")
+
+    def admitted() -> bool:
+        """kube-apiserver's admission may see a new PriorityClass a moment after it was created."""
+        try:
+            cluster.create(high)
+        except RefusedError as error:
+            if error.status != 403:
+                raise
+            return False
+        return True
+
+    wait_until(admitted, "the PriorityClass to be known")
     cluster.wait_for_phase("high")
 
 
