@@ -328,9 +328,9 @@ def test_a_deposed_leader_binds_nothing_when_it_wakes_up(cluster: Cluster, histo
         until_bound(history, PODS // 10)
 
         def stop_between_binds() -> None:
-            """Right after a bind went out, and long before the next: one that is half out when it stops arrives late."""
-            sent = binds_sent(proxy)
-            while binds_sent(proxy) == sent:
+            """Right after a bind went out, long before the next: one that is half out when it stops arrives late."""
+            sent, until = binds_sent(proxy), time.monotonic() + WITHIN_S
+            while binds_sent(proxy) == sent and time.monotonic() < until:
                 time.sleep(0.001)
             zombie.signal(signal.SIGSTOP)
 
