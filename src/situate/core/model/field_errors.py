@@ -79,6 +79,8 @@ _ESCAPES: Final = {
 
 def quoted(text: str) -> str:
     """A Go string literal: what %q prints."""
+    if text.isprintable() and '"' not in text and "\\" not in text:
+        return f'"{text}"'
     return '"' + "".join(map(_escaped, text)) + '"'
 
 

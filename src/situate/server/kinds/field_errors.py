@@ -7,33 +7,13 @@ import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sized
 from typing import Any, Final
 
+from situate.core.model.field_errors import quoted
 from situate.core.model.names import label_value_problems, qualified_name_problems
 from situate.server.errors import Cause
 
 IMMUTABLE: Final = "field is immutable"
 NOT_NEGATIVE: Final = "must be greater than or equal to 0"
 POSITIVE: Final = "must be greater than zero"
-
-_SHORT_ESCAPES = {"\a": r"\a", "\b": r"\b", "\f": r"\f", "\n": r"\n", "\r": r"\r", "\t": r"\t", "\v": r"\v"}
-_SHORT_ESCAPES |= {'"': r"\"", "\\": r"\\"}
-
-
-def _escaped(letter: str) -> str:
-    if letter in _SHORT_ESCAPES:
-        return _SHORT_ESCAPES[letter]
-    if letter.isprintable():
-        return letter
-    code = ord(letter)
-    if code < 0x80:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
-
-
-def quoted(text: str) -> str:
-    """Text in double quotes with Go's escapes."""
-    if text.isprintable() and '"' not in text and "\\" not in text:
-        return f'"{text}"'
-    return f'"{"".join(map(_escaped, text))}"'
 
 
 def shown(value: object) -> str:

@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from situate.core.model.field_errors import quoted
 from situate.core.model.names import qualified_name_problems
-from situate.server.kinds.field_errors import NOT_NEGATIVE, Causes, quoted
+from situate.server.kinds.field_errors import NOT_NEGATIVE, Causes
 from situate.server.kinds.names import NameRule, dns_label, prefix_problems
 from situate.server.objects import Object
 

@@ -4,9 +4,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
+from situate.core.model.field_errors import quoted
 from situate.core.model.names import qualified_name_problems
 from situate.core.model.quantity import NANO, QuantityError, parse_milli, parse_quantity
-from situate.server.kinds.field_errors import NOT_NEGATIVE, Causes, invalid, quoted
+from situate.server.kinds.field_errors import NOT_NEGATIVE, Causes, invalid
 from situate.server.kinds.names import dns_label
 
 ResourceList: TypeAlias = Mapping[str, Any]

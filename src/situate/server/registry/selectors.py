@@ -11,6 +11,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
+from situate.core.model.field_errors import quoted
 from situate.core.model.labels import (
     EVERYTHING,
     Requirement,
@@ -22,7 +23,6 @@ from situate.core.model.labels import (
 )
 from situate.core.model.names import label_value_problems, qualified_name_problems
 from situate.server.errors import bad_request
-from situate.server.kinds.field_errors import quoted
 from situate.server.registry.selectable_fields import NAME, NAMESPACE, NODE_NAME, PODS, field_names, field_of
 from situate.server.registry.stored_object import StoredObject
 from situate.server.resources import Resource

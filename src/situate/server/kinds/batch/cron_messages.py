@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from situate.server.kinds.field_errors import quoted
+from situate.core.model.field_errors import quoted
 
 FIELDS: Final = 5
 _MONTH_NAMES: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")

@@ -1,6 +1,6 @@
 """Lists of indexes of an Indexed Job, as `0-2,4`: those that succeeded, failed, or must succeed."""
 
-from situate.server.kinds.field_errors import quoted
+from situate.core.model.field_errors import quoted
 
 INT32_DIGITS = 10
 

@@ -3,9 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from situate.core.model.field_errors import quoted
 from situate.core.model.names import qualified_name_problems
 from situate.server.kinds.batch.indexes import IndexesError, count_indexes
-from situate.server.kinds.field_errors import Causes, quoted
+from situate.server.kinds.field_errors import Causes
 
 MAX_RULES: Final = 20
 MAX_EXIT_CODES: Final = 255

@@ -5,10 +5,11 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
+from situate.core.model.field_errors import quoted
 from situate.core.model.names import label_value_problems, qualified_name_problems
 from situate.server.kinds.addresses import cidr, is_dual_stack
 from situate.server.kinds.field_checks import FieldChecks
-from situate.server.kinds.field_errors import Causes, quoted
+from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.quantities import amount, round_amounts
 from situate.server.kinds.strategy import Strategy, keep_all_but_status, keep_status

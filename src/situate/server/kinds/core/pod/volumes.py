@@ -6,11 +6,12 @@ Of in-tree drivers that Kubernetes has removed, only the number of sources is ch
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
+from situate.core.model.field_errors import quoted
 from situate.server.kinds.core.persistentvolumeclaim import claim_template
 from situate.server.kinds.core.pod.environment import VOLUME_FIELDS, field_ref, resource_ref
 from situate.server.kinds.core.pod.paths import check_no_backsteps, descending, not_reserved
 from situate.server.kinds.field_checks import FieldChecks
-from situate.server.kinds.field_errors import Causes, quoted
+from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.names import dns_label, subdomain
 from situate.server.kinds.quantities import nanos
 

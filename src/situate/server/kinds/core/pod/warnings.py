@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from situate.core.model.field_errors import quoted
 from situate.server.kinds.core.pod.scheduling import PREFERRED, REQUIRED
 from situate.server.kinds.core.pod.security import every_container
-from situate.server.kinds.field_errors import quoted
 from situate.server.kinds.names import dns_label
 from situate.server.kinds.quantities import fractions
 from situate.server.objects import Object
