@@ -35,6 +35,7 @@ from situate.kube.errors import ApiError
 from situate.kube.kinds import WatchedKind
 from situate.kube.reflector import Reflector
 from situate.wire.bodies import micro_time
+from situate.wire.metadata import Metadata, decode_metadata
 from situate.wire.watch import RawReader
 
 MERGE: Final = "application/merge-patch+json"
@@ -53,19 +54,6 @@ SNAPSHOTS: Final = WatchedKind(Model, "nodesnapshots", "situate.dev", ("v1alpha1
 
 _encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder(dict[str, Any]).decode
-
-
-class _Meta(msgspec.Struct, frozen=True, rename="camel"):
-    name: str = ""
-    namespace: str = ""
-    resource_version: str = ""
-
-
-class _Object(msgspec.Struct, frozen=True):
-    metadata: _Meta = _Meta()
-
-
-_decode_meta: Final = msgspec.json.Decoder(_Object).decode
 
 
 class HttpControlPlane:
@@ -180,9 +168,9 @@ class HttpControlPlane:
                 seen = True
                 yield NodeUpdate(change[0].name, change[1])
 
-    async def _follow(self, kind: WatchedKind, since: str = "") -> AsyncIterator[tuple[_Meta, bytes | None] | None]:
+    async def _follow(self, kind: WatchedKind, since: str = "") -> AsyncIterator[tuple[Metadata, bytes | None] | None]:
         """The objects, then None when the initial list is complete, then every change."""
-        updates: asyncio.Queue[tuple[_Meta, bytes | None] | None] = asyncio.Queue()
+        updates: asyncio.Queue[tuple[Metadata, bytes | None] | None] = asyncio.Queue()
 
         def put(changes: Sequence[Change]) -> None:
             for change in changes:
@@ -287,11 +275,11 @@ def _pod_path(pod: dict[str, Any]) -> str:
     return f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}"
 
 
-def _read(change: Change) -> tuple[_Meta, bytes | None]:
+def _read(change: Change) -> tuple[Metadata, bytes | None]:
     match change:
         case ObjectSeen(item=body) if isinstance(body, bytes):
-            return _decode_meta(body).metadata, body
+            return decode_metadata(body), body
         case ObjectGone(item=body) if isinstance(body, bytes):
-            return _decode_meta(body).metadata, None
+            return decode_metadata(body), None
         case _:
             raise TypeError(f"not a change of a raw reflector: {change}")

@@ -26,6 +26,7 @@ from situate.loop.controllers.runner import Runner
 from situate.loop.drive import running_clock
 from situate.loop.logs import Log
 from situate.wire.bodies import seconds_time
+from situate.wire.metadata import decode_metadata
 from situate.wire.watch import RawReader
 
 UNWATCHED: Final = frozenset({"events", "leases", "placementdecisions", "placementevents", "nodesnapshots"})
@@ -40,19 +41,6 @@ JSON_PATCH: Final = "application/json-patch+json"
 
 _log = Log(__name__)
 _encode: Final = msgspec.json.Encoder().encode
-
-
-class _Meta(msgspec.Struct, frozen=True, rename="camel"):
-    name: str = ""
-    namespace: str = ""
-    resource_version: str = ""
-
-
-class _Object(msgspec.Struct, frozen=True):
-    metadata: _Meta = _Meta()
-
-
-_decode_meta: Final = msgspec.json.Decoder(_Object).decode
 
 
 class ApiPort:
@@ -162,10 +150,10 @@ class ApiControllers:
     def _take_leases(self, changes: Sequence[Change]) -> None:
         for change in changes:
             match change:
-                case ObjectSeen(item=body) if _decode_meta(_bytes(body)).metadata.namespace == LEASES:
+                case ObjectSeen(item=body) if decode_metadata(_bytes(body)).namespace == LEASES:
                     self.runner.renewed(_bytes(body))
-                case ObjectGone(item=body) if _decode_meta(_bytes(body)).metadata.namespace == LEASES:
-                    self.runner.lease_gone(_decode_meta(_bytes(body)).metadata.name)
+                case ObjectGone(item=body) if decode_metadata(_bytes(body)).namespace == LEASES:
+                    self.runner.lease_gone(decode_metadata(_bytes(body)).name)
                 case _:
                     continue  # not a node's lease
 
@@ -175,14 +163,14 @@ class ApiControllers:
                 case ObjectSeen(item=body):
                     self.runner.seen(served, _bytes(body))
                 case ObjectGone(item=body):
-                    meta = _decode_meta(_bytes(body)).metadata
+                    meta = decode_metadata(_bytes(body))
                     self.runner.gone(served, meta.namespace, meta.name, int(meta.resource_version or 0))
                 case _:
                     raise TypeError(f"a change that no raw reflector tells: {change}")
 
 
 def _revision(answer: bytes) -> int:
-    return int(_decode_meta(answer).metadata.resource_version or 0)
+    return int(decode_metadata(answer).resource_version or 0)
 
 
 def _bytes(body: object) -> bytes:
