@@ -33,6 +33,9 @@ GANG_LIMIT_S = 300.0
 
 # Slow enough to be caught in the middle: a drain takes five seconds or more.
 STEADY: Json = {"clientConnection": {"qps": PODS // 5, "burst": 20}}
+# After the first 20, a write every tenth of a second: a process can be stopped between two of them.
+APART: Json = {"clientConnection": {"qps": 10, "burst": 20}}
+BETWEEN_S = 0.03
 
 
 @pytest.fixture
@@ -321,20 +324,13 @@ def test_a_deposed_leader_binds_nothing_when_it_wakes_up(cluster: Cluster, histo
     """A process that was stopped for longer than its lease lasts, in the middle of a drain."""
     cluster.hollow_nodes(NODES, cpu=tight(PODS))
     with FaultProxy(cluster, seed=5) as proxy:
-        zombie = behind(cluster, proxy, elected(STEADY))
+        zombie = behind(cluster, proxy, elected(APART))
         wait_until(lambda: leads(cluster, zombie), "it to lead", WITHIN_S)
         heir = cluster.situate(elected({"clientConnection": {"qps": 20, "burst": 1}}))
         pods = crowd(cluster, "a", PODS)
-        until_bound(history, PODS // 10)
+        until_bound(history, 40)
 
-        def stop_between_binds() -> None:
-            """Right after a bind went out, long before the next: one that is half out when it stops arrives late."""
-            sent, until = binds_sent(proxy), time.monotonic() + WITHIN_S
-            while binds_sent(proxy) == sent and time.monotonic() < until:
-                time.sleep(0.001)
-            zombie.signal(signal.SIGSTOP)
-
-        next_bind_after(history, stop_between_binds)
+        next_bind_after(history, lambda: stop_between_binds(zombie, proxy))
         sent = binds_sent(proxy)
         assert sent < PODS, "too late: all was done"
         waiting = len(history.waiting())
@@ -347,6 +343,20 @@ def test_a_deposed_leader_binds_nothing_when_it_wakes_up(cluster: Cluster, histo
     again_fast = cluster.situate(FAST)
     until_settled(history, pods)
     quiet_logs(zombie, heir, again_fast)
+
+
+def stop_between_binds(scheduler: Scheduler, proxy: FaultProxy) -> None:
+    """Right after a bind arrived, long before the next: one that is half out when it stops arrives when it goes on."""
+    until = time.monotonic() + WITHIN_S
+    while time.monotonic() < until:
+        sent, before = binds_sent(proxy), time.monotonic()
+        time.sleep(0.001)
+        if binds_sent(proxy) > sent:
+            scheduler.signal(signal.SIGSTOP)
+            if time.monotonic() < before + BETWEEN_S:
+                return
+            scheduler.signal(signal.SIGCONT)
+    raise TimeoutError("it could not be stopped between two binds")
 
 
 def binds_sent(proxy: FaultProxy) -> int:
