@@ -137,16 +137,6 @@ from situate.server.kinds.quantities import rounded, written
             "Too many: 5: must have at most 1 item",
             "FieldValueTooMany",
         ),
-        (
-            "too_few",
-            (
-                "f",
-                0,
-                2,
-            ),
-            "Too few: 0: must have at least 2 items",
-            "FieldValueTooFew",
-        ),
     ],
 )
 def test_each_mistake_has_the_words_of_the_api_server(

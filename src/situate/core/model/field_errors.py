@@ -22,7 +22,7 @@ def index(path: str, i: int) -> str:
 
 def invalid(path: str, value: object, detail: str, *, named: bool = False) -> str:
     """`named`: the value has a named string type in Go, which field errors print as JSON."""
-    return f"{path}: Invalid value: {go_json(value) if named else _shown(value)}: {detail}"
+    return f"{path}: Invalid value: {go_json(value) if named else shown(value)}: {detail}"
 
 
 def required(path: str, detail: str = "") -> str:
@@ -30,7 +30,7 @@ def required(path: str, detail: str = "") -> str:
 
 
 def duplicate(path: str, value: object) -> str:
-    return f"{path}: Duplicate value: {_shown(value)}"
+    return f"{path}: Duplicate value: {shown(value)}"
 
 
 def forbidden(path: str, detail: str) -> str:
@@ -48,7 +48,8 @@ def distinct(problems: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(problems))
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
+    """A value in a message: text in quotes, anything else as JSON."""
     return quoted(value) if isinstance(value, str) else go_json(value)
 
 

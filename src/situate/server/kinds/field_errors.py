@@ -3,25 +3,16 @@
 Paths are text, as `spec.containers[0].image`. Validation builds them only where something is wrong, or once a list.
 """
 
-import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sized
 from typing import Any, Final
 
-from situate.core.model.field_errors import quoted
+from situate.core.model.field_errors import quoted, shown
 from situate.core.model.names import label_value_problems, qualified_name_problems
 from situate.server.errors import Cause
 
 IMMUTABLE: Final = "field is immutable"
 NOT_NEGATIVE: Final = "must be greater than or equal to 0"
 POSITIVE: Final = "must be greater than zero"
-
-
-def shown(value: object) -> str:
-    """A value in a message: text in quotes, anything else as compact JSON with Go's escapes."""
-    if isinstance(value, str):
-        return quoted(value)
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def _detailed(text: str, detail: str) -> str:
@@ -77,13 +68,6 @@ class Causes(list[Cause]):
     def too_many(self, path: str, actual: int, limit: int) -> None:
         detail = f"must have at most {limit} {'item' if limit == 1 else 'items'}"
         self.append(Cause(path, f"Too many: {actual}: {detail}", "FieldValueTooMany"))
-
-    def too_few(self, path: str, actual: int, least: int) -> None:
-        detail = f"must have at least {least} {'item' if least == 1 else 'items'}"
-        self.append(Cause(path, f"Too few: {actual}: {detail}", "FieldValueTooFew"))
-
-    def internal(self, path: str, detail: str) -> None:
-        self.append(Cause(path, f"Internal error: {detail}", "InternalError"))
 
     def immutable(self, new: Any, old: Any, path: str) -> None:
         """None is an absent value."""

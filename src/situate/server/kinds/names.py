@@ -16,7 +16,6 @@ _SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
 _WITH_UNDERSCORE = "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
 _UNDERSCORED = rf"{_WITH_UNDERSCORE}(\.{_WITH_UNDERSCORE})*"
 _DNS_1035 = "[a-z]([-a-z0-9]*[a-z0-9])?"
-_WILDCARD = rf"\*\.{_SUBDOMAIN}"
 _CONFIG_KEY = "[-._a-zA-Z0-9]+"
 _HEADER = "[-A-Za-z0-9]+"
 _PERCENT = "[0-9]+%"
@@ -39,7 +38,7 @@ def _full(pattern: str) -> Callable[[str], object]:
 
 
 _is_label, _is_subdomain, _is_dns_1035 = _full(_LABEL), _full(_SUBDOMAIN), _full(_DNS_1035)
-_is_underscored, _is_wildcard = _full(_UNDERSCORED), _full(_WILDCARD)
+_is_underscored = _full(_UNDERSCORED)
 _is_config_key, _is_header, _is_percent = _full(_CONFIG_KEY), _full(_HEADER), _full(_PERCENT)
 _is_port_charset, _is_env_name = _full("[-a-z0-9]+"), _full("[ -<>-~]*")
 _has_letter = re.compile("[a-z]").search
@@ -67,12 +66,6 @@ _DNS_1035_RULE = pattern_text(
     _DNS_1035,
     "my-name",
     "abc-123",
-)
-_WILDCARD_RULE = pattern_text(
-    "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of "
-    "lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character",
-    _WILDCARD,
-    "*.example.com",
 )
 _CONFIG_KEY_RULE = pattern_text(
     "a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
@@ -142,10 +135,6 @@ def dns_1035_label(text: str) -> tuple[str, ...]:
 @_remembered
 def underscored_subdomain(text: str) -> tuple[str, ...]:
     return _checked(text, MAX_SUBDOMAIN, _is_underscored, _UNDERSCORED_RULE)
-
-
-def wildcard_subdomain(text: str) -> tuple[str, ...]:
-    return _checked(text, MAX_SUBDOMAIN, _is_wildcard, _WILDCARD_RULE)
 
 
 def path_segment(text: str) -> tuple[str, ...]:

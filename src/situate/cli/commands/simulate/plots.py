@@ -22,7 +22,6 @@ TICKS_Y: Final = 4
 ROW_HEIGHT: Final = 12
 MAP_WIDTH: Final = 1_140
 MAP_LEFT: Final = 96
-LABELLED_ROWS: Final = 64
 _SPANS: Final = (
     *(1, 2, 5, 10, 15, 30),
     *(60, 120, 300, 600, 900, 1_800),
