@@ -4,19 +4,23 @@ from typing import Final
 
 import msgspec
 
+from situate.core.model.base import Labels
 
-class Metadata(msgspec.Struct, frozen=True, rename="camel"):
+
+class Metadata(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     name: str = ""
     namespace: str = ""
+    uid: str = ""
     resource_version: str = ""
+    annotations: Labels | None = None
 
 
-class _AnyObject(msgspec.Struct, frozen=True):
+class _AnyObject(msgspec.Struct, frozen=True, gc=False):
     metadata: Metadata = Metadata()
 
 
 _decode: Final = msgspec.json.Decoder(_AnyObject).decode
 
 
-def decode_metadata(body: bytes) -> Metadata:
+def decode_metadata(body: bytes | msgspec.Raw) -> Metadata:
     return _decode(body).metadata

@@ -13,9 +13,10 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 from msgspec import field
 
-from situate.core.model.base import EMPTY, Labels, Model
+from situate.core.model.base import EMPTY, Model
 from situate.core.model.meta import ObjectMeta
 from situate.wire.errors import InputError
+from situate.wire.metadata import Metadata, decode_metadata
 from situate.wire.objects import decode
 
 ADDED: Final = "ADDED"
@@ -69,20 +70,6 @@ class ListPage(msgspec.Struct, Generic[_Typed], frozen=True, gc=False):
     """The continue token; empty on the last page."""
 
 
-class _Known(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """The metadata of an object that does not decode."""
-
-    name: str = ""
-    namespace: str = ""
-    uid: str = ""
-    resource_version: str = ""
-    annotations: Labels | None = None
-
-
-class _OnlyMeta(msgspec.Struct, frozen=True, gc=False):
-    metadata: _Known = _Known()
-
-
 class _RawFrame(msgspec.Struct, frozen=True, gc=False):
     type: str
     object: msgspec.Raw
@@ -100,7 +87,6 @@ class _RawPage(msgspec.Struct, frozen=True, gc=False):
 
 _decode_frame = msgspec.json.Decoder(_RawFrame).decode
 _decode_page = msgspec.json.Decoder(_RawPage).decode
-_decode_meta = msgspec.json.Decoder(_OnlyMeta).decode
 
 
 class Reader(Generic[_Typed]):
@@ -191,8 +177,9 @@ def _item(found: Any) -> Item[Any]:
     return Item(meta.namespace, meta.name, meta.uid, meta.resource_version, found)
 
 
-def _known(data: msgspec.Raw) -> _Known:
+def _known(data: msgspec.Raw) -> Metadata:
+    """What can be read of an object that may not decode."""
     try:
-        return _decode_meta(data).metadata
+        return decode_metadata(data)
     except _NOT_JSON:
-        return _Known()
+        return Metadata()
