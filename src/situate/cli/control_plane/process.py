@@ -147,6 +147,7 @@ async def _open(
             cache=cache,
             admission=[identity.restriction, *chain(cache, settings.profile), identity.escalation],
             extension=transactions,
+            authorize_create=identity.identity.authorize_create,
         )
         await registry.start()
         stack.push_async_callback(registry.aclose)

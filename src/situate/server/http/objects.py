@@ -91,8 +91,9 @@ class ObjectHandler:
             await request.read(), request.content_type, resource.api_version, resource.kind, options
         )
         check_names(request, obj)
-        stored = await self._registry.update(request.target, obj, request.caller, options)
-        return Response(HTTPStatus.OK, (renderer.object(stored), NEWLINE))
+        done = await self._registry.replace(request.target, obj, request.caller, options)
+        code = HTTPStatus.CREATED if done.created else HTTPStatus.OK
+        return Response(code, (renderer.object(done.stored), NEWLINE))
 
     async def patch(self, request: ApiRequest, how: str) -> Response:
         renderer = self.renderer(request)

@@ -10,7 +10,7 @@ from situate.server.identity.audit import AuditLog
 from situate.server.identity.authentication import Authentication
 from situate.server.identity.authorization import Authorization, named_by_fields
 from situate.server.identity.impersonation import impersonate
-from situate.server.requests import Caller
+from situate.server.requests import Caller, Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,3 +39,9 @@ class Identity:
         decision = self.allows(caller, attributes)
         if not decision.allowed:
             raise forbidden_error(caller, attributes, decision.reason)
+
+    def authorize_create(self, caller: Caller, target: Target) -> None:
+        """Raises 403 if the caller may not create this object: for an update or an apply that finds none."""
+        resource = target.resource
+        attributes = Attributes("create", resource.group, resource.plural, "", target.namespace, target.name)
+        self.authorize(caller, attributes)

@@ -13,7 +13,7 @@ from situate.server.registry.cache import Cache
 from situate.server.registry.create_cache import CreateCache, RecentCreates
 from situate.server.registry.event_leases import EventLeases
 from situate.server.registry.managed_fields import ManagedFieldsCache
-from situate.server.registry.ports import Admission, TransactionExtension
+from situate.server.registry.ports import Admission, AuthorizeCreate, TransactionExtension
 from situate.server.resources import Resource
 from situate.store.contract import Store
 
@@ -27,6 +27,8 @@ class RegistryContext:
     strategies: Mapping[str, Strategy]
     admission: Sequence[Admission]
     extension: TransactionExtension | None
+    authorize_create: AuthorizeCreate | None
+    """None: callers may create whatever they may update."""
     managed_fields: ManagedFieldsCache
     templates: CreateCache
     recent_creates: RecentCreates

@@ -47,12 +47,25 @@ async def create(
 
 
 async def create_once(
-    context: RegistryContext, target: Target, obj: Object, caller: Caller, options: WriteOptions, *, owned: bool = False
+    context: RegistryContext, target: Target, obj: Object, caller: Caller, options: WriteOptions
 ) -> StoredObject | Conflicted:
-    """One attempt, with an object that may be changed in place. `owned`: an apply has set its managedFields."""
+    """One attempt, with an object that may be changed in place."""
     generated = _is_generated(obj)
-    namespace = await _prepare(context, target, obj, caller, options, owned=owned)
+    namespace = await _prepare(context, target, obj, caller, options)
     return await _store(context, target, obj, None, namespace, options, generated=generated)
+
+
+async def create_for_update(
+    context: RegistryContext, target: Target, obj: Object, caller: Caller, options: WriteOptions, *, owned: bool
+) -> StoredObject | Conflicted:
+    """One attempt to create what an update or an apply did not find. `owned`: an apply has set its managedFields.
+
+    Like kube-apiserver, it asks for the right to create after validation: an invalid object is a 422 for everybody.
+    """
+    namespace = await _prepare(context, target, obj, caller, options, owned=owned)
+    if context.authorize_create is not None:
+        context.authorize_create(caller, target)
+    return await _store(context, target, obj, None, namespace, options, generated=False)
 
 
 async def _create_in_full(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
     from situate.server.registry.cache import Cache
 
 Action: TypeAlias = Literal["create", "update", "delete"]
+AuthorizeCreate: TypeAlias = Callable[[Caller, Target], None]
+"""Raises 403 unless the caller may create the target. For an update or an apply that finds no object: the request was
+authorized as an update or a patch only."""
 
 
 class Admission(Protocol):

@@ -27,7 +27,7 @@ from situate.server.registry.managed_fields import ManagedFieldsCache
 from situate.server.registry.metadata import random_suffix
 from situate.server.registry.normalize import encode, normalize
 from situate.server.registry.patch import PatchType, patch_object
-from situate.server.registry.ports import Admission, TransactionExtension
+from situate.server.registry.ports import Admission, AuthorizeCreate, TransactionExtension
 from situate.server.registry.stored_object import DeleteResult, ListResult, StoredObject, UpdateResult
 from situate.server.registry.update import UpdatedObject, modify, update
 from situate.server.registry.warning import collecting, warn
@@ -61,6 +61,7 @@ class Registry:
         strategies: Mapping[str, Strategy] = STRATEGIES,
         admission: Sequence[Admission] = (),
         extension: TransactionExtension | None = None,
+        authorize_create: AuthorizeCreate | None = None,
         new_suffix: Callable[[], str] = random_suffix,
         bookmarks_s: float = BOOKMARKS_S,
     ) -> None:
@@ -73,6 +74,7 @@ class Registry:
             strategies=strategies,
             admission=admission,
             extension=extension,
+            authorize_create=authorize_create,
             managed_fields=ManagedFieldsCache(),
             templates=CreateCache(),
             recent_creates=RecentCreates(),

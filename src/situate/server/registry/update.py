@@ -12,7 +12,7 @@ from situate.server.kinds.metadata import validate_metadata_update
 from situate.server.kinds.strategy import Strategy, keep_status
 from situate.server.registry.codec import encode
 from situate.server.registry.context import RegistryContext
-from situate.server.registry.create import create_once
+from situate.server.registry.create import create_for_update
 from situate.server.registry.list_options import parse_resource_version
 from situate.server.registry.managed_fields import writer_of
 from situate.server.registry.metadata import (
@@ -62,7 +62,7 @@ async def update(
             done = await _update_once(context, target, stored, make, writer, caller, options)
         elif may_create:
             made = make(None, writer)
-            done = await create_once(context, target, made.object, caller, options, owned=made.owned)
+            done = await create_for_update(context, target, made.object, caller, options, owned=made.owned)
         else:
             raise not_found(target.resource.plural, target.resource.group, target.name)
         return done if isinstance(done, Conflicted) else UpdateResult(done, created=stored is None)
