@@ -3,6 +3,8 @@
 import asyncio
 from typing import Any
 
+import pytest
+
 from server.placing.conftest import Tell
 from server.placing.test_binding import refusal
 from server.placing.world import World
@@ -10,12 +12,13 @@ from situate.server.errors import StatusError
 from situate.server.http.ports import CreateRequest
 from situate.server.placing.bind_transaction import PODS
 from situate.server.placing.binding import with_condition
-from situate.server.placing.eviction import BUDGETS, EVICTED
+from situate.server.placing.eviction import ATTEMPTS, BUDGETS, EVICTED
 from situate.server.placing.specials import specials
-from situate.server.registry.stored_object import StoredObject
-from situate.server.requests import SYSTEM, DeleteOptions, Object, Target
+from situate.server.registry.stored_object import DeleteResult, StoredObject
+from situate.server.requests import SYSTEM, Caller, DeleteOptions, Object, Target
 
-READY = {"conditions": [{"type": "Ready", "status": "True"}]}
+READY_NOW = [{"type": "Ready", "status": "True"}]
+READY = {"conditions": READY_NOW}
 
 
 async def running(world: World, *names: str) -> None:
@@ -135,6 +138,67 @@ def test_a_pod_that_has_ended_needs_no_budget(tell: Tell) -> None:
         await budget(world, 0)
         await world.evictor.evict("default", "a", SYSTEM, DeleteOptions(grace_s=0))
         assert world.registry.cache.get(PODS, "default", "a") is None
+
+    tell(story)
+
+
+@pytest.mark.parametrize("allowed", [0, 1])
+def test_a_pod_that_becomes_ready_between_its_mark_and_its_deletion_needs_its_budget(
+    tell: Tell, allowed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story(world: World) -> None:
+        await world.node()
+        await world.pod("a", nodeName="n1", metadata={"labels": {"app": "a"}})
+        await budget(world, allowed)
+        delete = world.registry.delete
+        deletes = []
+
+        async def later(target: Target, caller: Caller, options: DeleteOptions) -> DeleteResult:
+            deletes.append(options.resource_version)
+            if len(deletes) == 1:
+                await world.report("a", "Running", conditions=[*world.read("a")["status"]["conditions"], *READY_NOW])
+            return await delete(target, caller, options)
+
+        monkeypatch.setattr(world.registry, "delete", later)
+        if allowed:
+            await world.evictor.evict("default", "a", SYSTEM)
+            assert "deletionTimestamp" in world.read("a")["metadata"]
+            assert status_of(world)["disruptionsAllowed"] == 0
+        else:
+            no = await refusal(world.evictor.evict("default", "a", SYSTEM))
+            assert no.code == 429
+            assert "deletionTimestamp" not in world.read("a")["metadata"]
+
+    tell(story)
+
+
+def test_a_pod_that_changes_at_every_attempt_is_given_up_with_a_conflict(
+    tell: Tell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story(world: World) -> None:
+        await world.node()
+        await world.pod("a", nodeName="n1")
+        delete = world.registry.delete
+        attempts = 0
+
+        async def later(target: Target, caller: Caller, options: DeleteOptions) -> DeleteResult:
+            nonlocal attempts
+            attempts += 1
+
+            def touch(pod: Object, _held: StoredObject) -> Object:
+                pod["metadata"]["annotations"] = {"attempt": str(attempts)}
+                return pod
+
+            await world.registry.modify(target, touch, SYSTEM)
+            return await delete(target, caller, options)
+
+        monkeypatch.setattr(world.registry, "delete", later)
+        assert (await refusal(world.evictor.evict("default", "a", SYSTEM))).code == 409
+        assert attempts == ATTEMPTS
+        attempts = 0
+        at = DeleteOptions(resource_version=world.read("a")["metadata"]["resourceVersion"])
+        assert (await refusal(world.evictor.evict("default", "a", SYSTEM, at))).code == 409
+        assert attempts == 1, "a caller that named a version is told that it is gone"
 
     tell(story)
 

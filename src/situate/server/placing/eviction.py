@@ -5,13 +5,15 @@
     2. another: the pod's deletion with its grace period, and its decision `evicted`
 
 After a crash between the two, the budget waits for the pod to go; after DELETION_TIMEOUT it gets the disruption back,
-as in Kubernetes. Pending and finished pods need no budget.
+as in Kubernetes. Pending and finished pods need no budget. A pod that needs none because it is pending or not ready is
+deleted only at the version that was checked: a pod that became ready meanwhile is decided anew.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
@@ -49,6 +51,8 @@ NUMBERS: Final = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "exp
 REASONS: Final = {403: "Forbidden", 429: "TooManyRequests", 500: "InternalError"}
 MILLION: Final = 1_000_000
 OK: Final = 200
+ATTEMPTS: Final = 20
+"""Decisions on one eviction, if the pod changes between its mark and its deletion each time; then 409."""
 
 T = TypeVar("T")
 
@@ -64,32 +68,50 @@ class Evictor:
         found = await self._registry.get(target)
         _check(found, options)
         if options.dry_run:
-            self._charge(self._registry.cache, found.object(PODS), None)
+            self._decide(self._registry.cache, found.object(PODS))
             await self._registry.delete(target, caller, options)
             return
+        for attempt in range(1, ATTEMPTS + 1):
+            marked, same_version = await self._mark(target, found.uid, caller, options)
+            version = str(marked.revision) if same_version or options.resource_version else ""
+            try:
+                await self._registry.delete(target, caller, replace(options, uid=marked.uid, resource_version=version))
+                return
+            except StatusError as no:
+                own_check = same_version and not options.resource_version
+                if no.code != HTTPStatus.CONFLICT or not own_check or attempt == ATTEMPTS:
+                    raise
 
+    async def _mark(
+        self, target: Target, uid: str, caller: Caller, options: DeleteOptions
+    ) -> tuple[StoredObject, bool]:
+        """Mark the pod, and charge its budget. Returns it, and whether only this version of it may be deleted."""
         marks: list[bool] = []
+        decisions: list[EvictionDecision] = []
 
         def change(pod: Object, held: StoredObject) -> Object:
             _check(held, options)
             marks.append(with_condition(pod.setdefault("status", {}), EVICTED, seconds_time(self._wall_ns())))
             return pod
 
-        request = PodWriteRequest(extra_writes=self._charge)
-        marked = await self._registry.modify(target, change, caller, uid=found.uid, request=request)
-        if not marks[-1]:
-            await self._charge_again(marked, caller)
-        version = str(marked.revision) if options.resource_version else ""
-        await self._registry.delete(target, caller, replace(options, uid=marked.uid, resource_version=version))
+        def charge(cache: CacheReader, before: Object | None, _after: Object | None) -> tuple[list[Guard], list[Write]]:
+            decision, guards, writes = self._decide(cache, before)
+            decisions.append(decision)
+            return guards, writes
 
-    async def _charge_again(self, pod: StoredObject, caller: Caller) -> None:
+        request = PodWriteRequest(extra_writes=charge)
+        marked = await self._registry.modify(target, change, caller, uid=uid, request=request)
+        decision = decisions[-1] if marks[-1] else await self._charge_again(marked, caller)
+        return marked, decision.same_version
+
+    async def _charge_again(self, pod: StoredObject, caller: Caller) -> EvictionDecision:
         """The pod was marked before, and still exists: charge its budget again unless that still waits for the pod."""
-        guards, writes = self._charge(self._registry.cache, pod.object(PODS), None)
+        decision, guards, writes = self._decide(self._registry.cache, pod.object(PODS))
         for budget in [one for one in self._registry.cache.all(BUDGETS, pod.namespace) if writes]:
             if not any(isinstance(guard, At) and guard.key == budget.key for guard in guards):
                 continue
             if pod.name in budget.object(BUDGETS).get("status", {}).get("disruptedPods", {}):
-                return
+                return decision
 
             def change(obj: Object, _held: StoredObject) -> Object:
                 one = msgspec.convert(obj, Budget)
@@ -100,11 +122,11 @@ class Evictor:
                 return obj
 
             await self._registry.modify(Target(BUDGETS, budget.namespace, budget.name), change, caller)
+        return decision
 
-    def _charge(
-        self, cache: CacheReader, before: Object | None, _after: Object | None
-    ) -> tuple[list[Guard], list[Write]]:
-        """Guards and writes for the pod's budget. Raises StatusError if the budget does not allow the eviction."""
+    def _decide(self, cache: CacheReader, before: Object | None) -> tuple[EvictionDecision, list[Guard], list[Write]]:
+        """The decision, and the guards and writes for the pod's budget. Raises StatusError if the budget does not allow
+        the eviction."""
         pod = msgspec.convert(before, ManagedPod)
         budgets = _Budgets(cache, pod.metadata.namespace)
         matching = budgets_of(pod, budgets)  # type: ignore[arg-type]
@@ -112,13 +134,13 @@ class Evictor:
         if answer.code != OK:
             raise _refused(answer)
         if not answer.takes:
-            return [], []
+            return answer, [], []
         one = matching[0]
         held = budgets.held[one.metadata.name]
         status = granted(one, pod.metadata.name, self._wall_ns() // MILLION)
         body = held.object(BUDGETS)
         body["status"] = dict(to_json(status, *NUMBERS))
-        return [At(held.key, Revision(held.revision))], [Put(held.key, codec.encode(body))]
+        return answer, [At(held.key, Revision(held.revision))], [Put(held.key, codec.encode(body))]
 
     async def create_eviction(self, asked: CreateRequest) -> Object:
         """POST of an Eviction of policy/v1 to a pod."""
