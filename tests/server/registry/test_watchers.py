@@ -10,6 +10,9 @@ import pytest
 from server.registry.stories import (
     ANN,
     CONFIG_MAP,
+    DEPLOYMENT,
+    LEASE,
+    NAMESPACE,
     NODE,
     POD,
     World,
@@ -25,7 +28,10 @@ from situate.server.registry.selectors import Selection
 from situate.server.registry.watch import open_watch
 from situate.server.registry.watchers import ObjectWatch, WatchEvent
 from situate.server.requests import DeleteOptions, Object, Target, WatchOptions
+from situate.server.resources import BY_KIND
 
+OLD_EVENT = BY_KIND["v1", "Event"]
+NEW_EVENT = BY_KIND["events.k8s.io/v1", "Event"]
 NOW = DeleteOptions(grace_s=0)
 
 
@@ -229,6 +235,20 @@ def test_bookmarks_come_to_those_who_asked() -> None:
             event = await anext(asked)
         assert (event.type, event.stored, event.initial_end) == ("BOOKMARK", None, False)
         assert ready(not_asked) == []
+
+    tell(story, bookmarks_s=0.001)
+
+
+def test_a_bookmark_has_the_kind_and_the_version_of_what_is_watched() -> None:
+    """client-go drops a bookmark of another kind."""
+
+    async def story(world: World) -> None:
+        watched = (CONFIG_MAP, NAMESPACE, NODE, POD, DEPLOYMENT, LEASE, OLD_EVENT, NEW_EVENT)
+        watches = [await world.watch(resource, bookmarks=True) for resource in watched]
+        for resource, watching in zip(watched, watches, strict=True):
+            told = msgspec.json.decode((await anext(watching)).line(resource))
+            assert told["type"] == "BOOKMARK"
+            assert (told["object"]["apiVersion"], told["object"]["kind"]) == (resource.api_version, resource.kind)
 
     tell(story, bookmarks_s=0.001)
 

@@ -129,8 +129,9 @@ class Cache:
 
     def bookmark(self) -> None:
         """Send the current revision to all watches that asked for bookmarks."""
-        event = WatchEvent("BOOKMARK", self._revision)
         for cached in self._resources.values():
+            # One for each resource: its line, cached by API version, has the kind of the resource.
+            event = WatchEvent("BOOKMARK", self._revision)
             for watch in cached.broadcaster.watches():
                 if watch.bookmarks:
                     watch.send(event)

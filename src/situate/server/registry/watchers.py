@@ -42,7 +42,7 @@ class Change(Struct, frozen=True, gc=False, eq=False):
 
 
 class WatchEvent(Struct, gc=False, eq=False):
-    """One event of a watch. Immutable but for the cache of its encoded lines."""
+    """One event of the watches of one resource. Immutable but for the cache of its encoded lines."""
 
     type: EventType
     revision: int
