@@ -9,6 +9,7 @@ import pytest
 from situate.cli.control_plane.process import GAUGES
 from situate.loop.metrics import Metrics
 from situate.loop.metrics_table import FAMILIES, Family
+from situate.loop.supervisor import RESTARTS, Supervisor
 from situate.server.http.metrics import RequestMetrics
 from situate.server.placing.snapshot_lag import SnapshotLag
 
@@ -33,7 +34,12 @@ def test_a_metric_stands_there_as_it_is(family: Family) -> None:
 def test_the_page_has_what_is_shown_and_nothing_else() -> None:
     shown = {
         f"{metric.name}_total" if metric.type == "counter" else metric.name
-        for metric in (*Metrics().registry.collect(), *RequestMetrics().collect(), *LAG.collect())
+        for metric in (
+            *Metrics().registry.collect(),
+            *RequestMetrics().collect(),
+            *LAG.collect(),
+            *Supervisor([]).metrics.collect(),
+        )
     }
     assert set(ROWS) == shown | set(GAUGES)
 
@@ -50,3 +56,7 @@ def test_every_row_says_what_the_metric_means() -> None:
 def test_a_page_names_only_metrics_that_there_are(page: Path) -> None:
     named = re.findall(r"`((?:scheduler|situate|rest_client|leader_election)_[a-z_]+)\b", page.read_text())
     assert set(named) - set(ROWS) == set()
+
+
+def test_the_restarts_of_parts_stand_there_as_they_are() -> None:
+    assert ROWS[RESTARTS.name] == [RESTARTS.kind, "`part`", RESTARTS.help]

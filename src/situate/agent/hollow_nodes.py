@@ -97,10 +97,11 @@ class HollowNodes:
         control_plane: ControlPlane,
         shapes: Sequence[tuple[str, NodeShape]],
         configuration: NodeConfiguration | None = None,
+        ready: asyncio.Event | None = None,
     ) -> None:
         """`configuration`: how to renew leases until the control plane sends its own."""
         self.reports = 0
-        self.ready = asyncio.Event()
+        self.ready = ready or asyncio.Event()
         """All nodes are registered."""
         self._control_plane = control_plane
         self._configuration = configuration or NodeConfiguration()

@@ -192,7 +192,9 @@ class Drive:
 
 
 def describe_error(error: BaseException) -> str:
-    """What was raised, and where, in one line."""
+    """What was raised, and where, in one line: of a group, the first that is no group."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
     frames = traceback.extract_tb(error.__traceback__)
     where = f" (in {frames[-1].name}, {Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
     return f"{type(error).__name__}: {error}{where}"

@@ -82,11 +82,10 @@ async def run_controllers(registry: Registry, identity: str, profile: NodeProfil
         await elector.release()
 
 
-def hollow_fleet(settings: ControlPlaneSettings, registry: Registry) -> HollowNodes | None:
-    if not settings.nodes:
-        return None
+def hollow_fleet(settings: ControlPlaneSettings, registry: Registry, registered: asyncio.Event) -> HollowNodes:
+    """`registered` is set when all nodes are."""
     shapes = hollow_shapes(settings.nodes, settings.zones, settings.shape)
-    return HollowNodes(LocalControlPlane(registry), shapes, _configuration(settings.profile))
+    return HollowNodes(LocalControlPlane(registry), shapes, _configuration(settings.profile), ready=registered)
 
 
 def machine_agent(settings: ControlPlaneSettings, registry: Registry, logs: AgentLogs) -> NodeAgent:
@@ -122,8 +121,9 @@ def _load_certificate(directory: Path, identity: IdentityParts, tls: ssl.SSLCont
 async def renew_certificates(
     settings: ControlPlaneSettings, identity: IdentityParts, tls: ssl.SSLContext, to_agents: ssl.SSLContext
 ) -> None:
-    """Until cancelled. A server may run for longer than a certificate is valid."""
+    """Until cancelled. A server may run for longer than a certificate is valid. It checks first and sleeps then: after
+    a failure, it tries again at its restart."""
     while True:
-        await asyncio.sleep(RENEW_CERTIFICATE_S)
         tls.load_cert_chain(identity.authority.server_certificate(settings.host_names(), now()))
         _load_certificate(settings.directory, identity, to_agents)
+        await asyncio.sleep(RENEW_CERTIFICATE_S)

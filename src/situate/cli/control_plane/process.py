@@ -1,7 +1,7 @@
 """A control plane in one process: store, registry, API, scheduler, controllers and hollow nodes.
 
 Parts start in the order of their dependencies and stop in the reverse: clients of the API before it, the store last.
-If a part ends by itself, everything ends, and the log has its reason in one line.
+A part that ends by itself is started again, and the log has its reason in one line.
 """
 
 import asyncio
@@ -10,11 +10,10 @@ import signal
 import socket
 import ssl
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
-from situate.agent.hollow_nodes import HollowNodes
 from situate.agent.log_source import AgentLogs
 from situate.cli.cluster.connection import KUBECONFIG, loop_factory
 from situate.cli.control_plane.parts import (
@@ -31,6 +30,7 @@ from situate.cli.control_plane.state import remove_state, write_state
 from situate.loop.health import Check
 from situate.loop.logs import Log, set_up
 from situate.loop.metrics import Metrics
+from situate.loop.supervisor import Part, Supervisor
 from situate.server.admission.chain import chain
 from situate.server.http.server import Server, serve
 from situate.server.http.settings import ServerSettings as HttpSettings
@@ -75,6 +75,12 @@ collector takes a tenth of the time of a write."""
 _log = Log(__name__)
 
 
+class Rendered(Protocol):
+    """Metrics for a scrape."""
+
+    def render(self) -> bytes: ...
+
+
 def run(settings: ControlPlaneSettings) -> int:
     """Run until SIGTERM or SIGINT. Returns the exit code. Raises InputError for a store or keys that cannot be used."""
     set_up(settings.logging)
@@ -90,45 +96,36 @@ async def _run(settings: ControlPlaneSettings) -> int:
         loop.add_signal_handler(number, stopping.set)
     settings.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
-        async with _open(settings) as (server, works, fleet):
-            tasks = [asyncio.create_task(work, name=name) for name, work in works]
-            stopped = asyncio.create_task(stopping.wait(), name="signals")
-            if fleet is not None:
-                await _until_registered(fleet, [stopped, *tasks])
+        async with _open(settings) as (server, supervisor, registered):
+            tasks = [
+                asyncio.create_task(stopping.wait(), name="signals"),
+                asyncio.create_task(supervisor.run(), name="supervisor"),
+            ]
+            await _until_registered(registered, tasks)
             gc.freeze()  # what exists by now stays: the collector need not look at it again
             write_state(settings.directory, server.url)
             kubeconfig = settings.directory / KUBECONFIG
             _log.info("The control plane is ready", url=server.url, kubeconfig=str(kubeconfig))
-            done, _ = await asyncio.wait([stopped, *tasks], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             remove_state(settings.directory)
-            failed = [task for task in done if task is not stopped]
-            for task in (stopped, *tasks):
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(stopped, *tasks, return_exceptions=True)
-            for task in failed:
-                _log.error("Exiting, because a part of the control plane ended", part=task.get_name(), err=_why(task))
-            return 1 if failed else 0
+            await asyncio.gather(*tasks, return_exceptions=True)
+            return 0
     except (StoreError, IdentityError) as error:
         raise InputError(str(error)) from None
 
 
-async def _until_registered(fleet: HollowNodes, others: Sequence[asyncio.Task[Any]]) -> None:
+async def _until_registered(registered: asyncio.Event, others: Sequence[asyncio.Task[Any]]) -> None:
     """A cluster that says that it is up has its nodes, unless another task ends first."""
-    registered = asyncio.create_task(fleet.ready.wait(), name="nodes' registration")
-    await asyncio.wait([registered, *others], timeout=REGISTERED_S, return_when=asyncio.FIRST_COMPLETED)
-    registered.cancel()
-
-
-def _why(task: asyncio.Task[Any]) -> str:
-    error = None if task.cancelled() else task.exception()
-    return f"{type(error).__name__}: {error}" if error else "it ended without an error"
+    waiting = asyncio.create_task(registered.wait(), name="nodes' registration")
+    await asyncio.wait([waiting, *others], timeout=REGISTERED_S, return_when=asyncio.FIRST_COMPLETED)
+    waiting.cancel()
 
 
 @asynccontextmanager
-async def _open(
-    settings: ControlPlaneSettings,
-) -> AsyncIterator[tuple[Server, list[tuple[str, Coroutine[Any, Any, None]]], HollowNodes | None]]:
-    """The server, the tasks that run beside it, and the hollow nodes among them."""
+async def _open(settings: ControlPlaneSettings) -> AsyncIterator[tuple[Server, Supervisor, asyncio.Event]]:
+    """The server, the supervisor of the parts that run beside it, and whether the hollow nodes are registered."""
     async with AsyncExitStack() as stack:
         # 1. The store.
         where = settings.store or str(settings.directory / STORE_FILE)
@@ -161,21 +158,21 @@ async def _open(
         metrics, lag = Metrics(), SnapshotLag(registry, settings.snapshot_lag_s)
         views = Views(store, cache)
         stack.push_async_callback(views.aclose)
-        server = await _serve(
-            settings, registry, views, identity, binder, logs, tls, lambda: metrics.render() + lag.render()
-        )
+        # 4. Clients of the API in this process: they begin when it is served, and their health is part of its own.
+        parts, registered = _parts(settings, store, registry, binder, metrics), asyncio.Event()
+        if settings.nodes:
+            parts.append(Part("hollow-nodes", lambda: hollow_fleet(settings, registry, registered).run()))
+        else:
+            registered.set()
+        parts.append(Part("snapshot-lag", lag.run))
+        parts.append(Part("certificates", lambda: renew_certificates(settings, identity, tls, to_agents)))
+        if settings.process_node:
+            parts.append(Part("machine-node", lambda: machine_agent(settings, registry, logs).run()))
+        supervisor = Supervisor(parts)
+        server = await _serve(settings, registry, views, identity, binder, logs, tls, (metrics, lag), supervisor)
         stack.push_async_callback(server.stop)
         ensure_kubeconfig(settings.directory / KUBECONFIG, identity.authority, server.url, ADMIN, MASTERS, now())
-        # 4. Clients of the API in this process.
-        works = _works(settings, store, registry, binder, metrics)
-        fleet = hollow_fleet(settings, registry)
-        if fleet is not None:
-            works.append(("nodes", fleet.run()))
-        works.append(("snapshots' lag", lag.run()))
-        works.append(("certificate", renew_certificates(settings, identity, tls, to_agents)))
-        if settings.process_node:
-            works.append(("this machine's node", machine_agent(settings, registry, logs).run()))
-        yield server, works, fleet
+        yield server, supervisor, registered
 
 
 async def _serve(
@@ -186,7 +183,8 @@ async def _serve(
     binder: Binder,
     logs: AgentLogs,
     tls: ssl.SSLContext,
-    metrics: Callable[[], bytes],
+    rendered: Sequence[Rendered],
+    supervisor: Supervisor,
 ) -> Server:
     placing = placing_specials(binder, Evictor(registry, time.time_ns))
     return await serve(
@@ -202,19 +200,19 @@ async def _serve(
         },
         views=views,
         logs=logs,
-        checks={"readyz": [Check("store", lambda: registry.cache.problem)]},
+        checks={"readyz": [Check("store", lambda: registry.cache.problem), *supervisor.checks()]},
         gauges={
             REVISION: (GAUGES[REVISION], lambda: registry.cache.revision),
             DROPPED: (GAUGES[DROPPED], lambda: identity.identity.audit.dropped),
         },
-        metrics=metrics,
+        metrics=lambda: b"".join(one.render() for one in (*rendered, supervisor)),
     )
 
 
-def _works(
+def _parts(
     settings: ControlPlaneSettings, store: Store, registry: Registry, binder: Binder, metrics: Metrics
-) -> list[tuple[str, Coroutine[Any, Any, None]]]:
-    works: list[tuple[str, Coroutine[Any, Any, None]]] = [("compaction", compact_regularly(store))]
+) -> list[Part]:
+    parts = [Part("compaction", lambda: compact_regularly(store))]
     if settings.scheduler:
         wanted = SchedulerSettings(
             config=settings.config,
@@ -222,7 +220,8 @@ def _works(
             identity=settings.lease_identity(),
             host=socket.gethostname(),
         )
-        works.append(("scheduler", run_scheduler(store, registry, binder, wanted, metrics)))
+        parts.append(Part("scheduler", lambda: run_scheduler(store, registry, binder, wanted, metrics)))
     if settings.controllers:
-        works.append(("controllers", run_controllers(registry, settings.lease_identity(), settings.profile)))
-    return works
+        identity = settings.lease_identity()
+        parts.append(Part("controllers", lambda: run_controllers(registry, identity, settings.profile)))
+    return parts
