@@ -33,6 +33,9 @@ async def shown(path: Path, wanted: LogQuery) -> str:
         pytest.param(LogOptions(tail_lines=50), range(10), id="more lines than there are"),
         pytest.param(LogOptions(since_s=2), [8, 9], id="since some seconds ago"),
         pytest.param(LogOptions(since_time="2023-11-14T22:13:27Z"), [7, 8, 9], id="since a time"),
+        pytest.param(LogOptions(since_s=2**63 - 1), range(10), id="since before all time"),
+        pytest.param(LogOptions(since_time="0001-01-01T00:00:00+14:00"), range(10), id="since the beginning of time"),
+        pytest.param(LogOptions(since_time="9999-12-31T23:59:59-14:00"), [], id="since the end of time"),
         pytest.param(LogOptions(stream="Stderr"), [1, 3, 5, 7, 9], id="one stream"),
     ],
 )

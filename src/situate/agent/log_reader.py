@@ -17,11 +17,15 @@ from typing import BinaryIO, Final
 
 from situate.agent.log_writer import rotated
 from situate.agent.runtime import Runtime
+from situate.core.model.refs import Millis
+from situate.core.model.timestamp import epoch_ms
 from situate.server.errors import bad_request
 from situate.server.http.ports import LogOptions
 
 PIECE: Final = 256 << 10
 FOLLOW_S: Final = 0.2
+_LAST: Final = 253_402_300_799_999
+"""The end of the year 9999, in milliseconds."""
 """The poll interval of a follow."""
 MOST_FILES: Final = 100
 TRIES: Final = 100
@@ -61,15 +65,17 @@ def open_log(runtime: Runtime, uid: str, container: str, pod: str, options: LogO
 def log_query(options: LogOptions, now: float) -> LogQuery:
     since = b""
     if options.since_s is not None:
-        since = _time(datetime.fromtimestamp(now - options.since_s, UTC))
+        since = _time(int((now - options.since_s) * 1000))
     elif options.since_time:
-        since = _time(datetime.fromisoformat(options.since_time).astimezone(UTC))
+        since = _time(epoch_ms(options.since_time))
     streams = {"Stdout": (b"stdout",), "Stderr": (b"stderr",)}.get(options.stream, (b"stdout", b"stderr"))
     return LogQuery(since, streams, options.timestamps, options.tail_lines, options.limit_bytes, options.follow)
 
 
-def _time(at: datetime) -> bytes:
-    return at.strftime("%Y-%m-%dT%H:%M:%S.%f").encode()
+def _time(at: Millis) -> bytes:
+    """As the lines of a log begin. No log is older than 1970, and times after the year 9999 are its end."""
+    at = max(0, min(at, _LAST))
+    return f"{datetime.fromtimestamp(at // 1000, UTC):%Y-%m-%dT%H:%M:%S}.{at % 1000:03}000".encode()
 
 
 async def read_log(path: Path, query: LogQuery, over: Callable[[], bool]) -> AsyncIterator[bytes]:

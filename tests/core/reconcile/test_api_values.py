@@ -29,6 +29,8 @@ def test_what_is_no_time_is_none() -> None:
         pytest.param(None, 10, True, 0, id="none"),
         pytest.param("many", 10, True, 0, id="a word"),
         pytest.param("-5%", 10, True, 0, id="a negative percentage"),
+        pytest.param("9" * 5_000 + "%", 10, True, 2**31 - 1, id="thousands of digits are as many as there can be"),
+        pytest.param("99999999999%", 2**31 - 1, False, 2**31 - 1, id="no more than an int32 holds"),
     ],
 )
 def test_a_share_of_a_number(part: int | str | None, of: int, up: bool, expected: int) -> None:

@@ -148,3 +148,12 @@ def test_when_it_is_deleted_its_jobs_and_their_pods_go() -> None:
     world.delete("CronJob", "c")
     world.run(6)
     assert world.bodies == {}
+
+
+@pytest.mark.parametrize("last", ["9999-12-31T23:59:59Z", "0001-01-01T00:00:01Z"])
+@pytest.mark.parametrize("schedule", ["* * * * *", "0 0 29 2 *", "@every 2562047h"])
+def test_a_last_time_at_the_ends_of_time_stops_nothing(last: str, schedule: str) -> None:
+    world = started(schedule=schedule)
+    world.patch("CronJob", "c", {"status": {"lastScheduleTime": last}})
+    minutes(world, 2)
+    assert len(world.all("Job")) <= 3

@@ -235,3 +235,24 @@ def test_a_deployment_that_selects_everything_is_told_so_once() -> None:
     world.run(2)
     assert world.reasons() == ["SelectingAll"]
     assert world.names("ReplicaSet") == []
+
+
+@pytest.mark.parametrize("number", ["9" * 5_000, str(2**63 - 1), "\u0663", "1_0", "-1"])
+def test_a_revision_that_is_no_number_or_the_greatest_stops_nothing(number: str) -> None:
+    world = World()
+    world.create(workload("Deployment", replicas=1))
+    world.run(8)
+    (first,) = world.names("ReplicaSet")
+    for kind, name in (("ReplicaSet", first), ("Deployment", "web")):
+        world.patch(kind, name, {"metadata": {"annotations": {"deployment.kubernetes.io/revision": number}}})
+    world.patch("Deployment", "web", {"spec": {"template": template("v2")}})
+    world.run(16)
+    assert [pod["spec"]["containers"][0]["image"] for pod in world.pods()] == ["v2"]
+
+
+def test_a_surge_with_thousands_of_digits_is_as_many_as_there_can_be() -> None:
+    world = World()
+    rolling = {"maxSurge": "9" * 5_000 + "%", "maxUnavailable": 0}
+    world.create(workload("Deployment", replicas=2, strategy={"type": "RollingUpdate", "rollingUpdate": rolling}))
+    world.run(8)
+    assert len(world.pods()) == 2

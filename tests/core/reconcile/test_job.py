@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from core.reconcile.world import Raw, World, condition, is_live, is_over, manifest, template
 from situate.core.model.batch import SuccessPolicy, SuccessRule
-from situate.core.reconcile.job_indexes import INDEX, indexes_in, success_rule, text_of
+from situate.core.reconcile.job_indexes import INDEX, Indexes, indexes_in, indexes_of, success_rule
 
 TRACKING = "batch.kubernetes.io/job-tracking"
 
@@ -316,13 +316,16 @@ def test_in_the_end_every_pod_is_counted_exactly_once(
 
 @given(st.sets(st.integers(0, 40)))
 def test_indexes_that_are_written_read_as_they_were(indexes: set[int]) -> None:
-    assert list(indexes_in(text_of(indexes), 41)) == sorted(indexes)
+    written = indexes_in(str(indexes_of(indexes)), 41)
+    assert [one for one in range(-1, 43) if one in written] == sorted(indexes)
+    assert written.count == len(indexes)
+    assert list(written.missing(41)) == [one for one in range(41) if one not in indexes]
 
 
 def test_runs_of_indexes_are_written_short() -> None:
-    assert text_of([0, 1, 2, 4, 6, 7]) == "0-2,4,6,7"
-    assert text_of([]) == ""
-    assert list(indexes_in("1,3-9,x", 6)) == [1, 3, 4, 5]
+    assert str(indexes_of([0, 1, 2, 4, 6, 7])) == "0-2,4,6,7"
+    assert str(Indexes()) == ""
+    assert str(indexes_in("1,3-9,x", 6)) == "1,3-5"
 
 
 @pytest.mark.parametrize(
@@ -336,5 +339,28 @@ def test_runs_of_indexes_are_written_short() -> None:
     ],
 )
 def test_when_a_rule_of_a_success_policy_is_met(rule: SuccessRule, met: bool) -> None:
-    found = success_rule(SuccessPolicy(rules=(rule,)), dict.fromkeys([0, 1]), 6)
+    found = success_rule(SuccessPolicy(rules=(rule,)), indexes_of([0, 1]), 6)
     assert (found is not None) == met
+
+
+MOST = 2**31 - 1
+
+
+def test_two_billion_completions_take_no_more_work_than_the_pods_that_are_made() -> None:
+    world = World()
+    world.create(a_job(completions=MOST, parallelism=3, completionMode="Indexed"))
+    world.settle()
+    assert [pod["metadata"]["annotations"][INDEX] for pod in world.pods()] == ["0", "1", "2"]
+    world.patch("Job", "j", {"status": {"completedIndexes": f"0-{MOST - 3}"}})
+    world.settle()
+    assert world.find("Job", "j")["status"]["completedIndexes"] == f"0-{MOST - 3}"
+
+
+def test_an_index_with_thousands_of_digits_is_no_index() -> None:
+    world = World()
+    world.create(a_job(completions=2, parallelism=1, completionMode="Indexed"))
+    world.settle()
+    (first,) = world.names("Pod")
+    world.patch("Pod", first, {"metadata": {"annotations": {INDEX: "9" * 5_000}}})
+    world.settle()
+    assert [pod["metadata"]["annotations"][INDEX] for pod in world.pods() if is_live(pod)] == ["0"]

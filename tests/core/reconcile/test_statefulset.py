@@ -275,3 +275,11 @@ def test_whatever_happens_there_is_one_pod_an_ordinal_at_most_and_in_the_end_exa
     want = world.find("StatefulSet", "web")["spec"]["template"]["spec"]["containers"][0]["image"]
     assert images(world) == [want] * sizes[-1][0]
     assert status(world).get("readyReplicas", 0) == sizes[-1][0]
+
+
+def test_of_two_billion_replicas_a_call_makes_500() -> None:
+    world = World()
+    world.create(workload("StatefulSet", replicas=2**31 - 1, podManagementPolicy="Parallel"))
+    world.one_pass()
+    world.one_pass()
+    assert 0 < len(world.pods()) <= 1_000

@@ -194,3 +194,24 @@ def test_the_body_of_a_delete_comes_before_the_query() -> None:
 )
 def test_a_field_selector_can_name_one_object(selector: str, name: str) -> None:
     assert name_in({"fieldSelector": selector}) == name
+
+
+@pytest.mark.parametrize(
+    "option, why",
+    [
+        pytest.param("9" * 5_000, "value out of range", id="thousands of digits"),
+        pytest.param("9223372036854775808", "value out of range", id="beyond int64"),
+        pytest.param("1_0", "invalid syntax", id="an underscore"),
+        pytest.param("%D9%A3", "invalid syntax", id="a digit of another script"),
+    ],
+)
+def test_a_number_is_read_as_go_reads_it(option: str, why: str) -> None:
+    for kind, name in (("list", "limit"), ("watch", "timeoutSeconds"), ("delete", "gracePeriodSeconds")):
+        refused = refusal_of(f"{name}={option}", kind)
+        assert refused.code == 400
+        assert refused.message.endswith(f": {why}")
+
+
+@pytest.mark.parametrize("time", ["2020-W01-1T00:00:00Z", "2020-01-01T00:00Z", "x"])
+def test_a_time_in_another_notation_than_kubernetes_is_refused(time: str) -> None:
+    assert refusal_of(f"sinceTime={time}", "log").code == 400

@@ -6,6 +6,8 @@ import pytest
 
 from server.kinds.corpus_groups import Json, daemon_set, deployment, merged, replica_set, stateful_set
 from server.kinds.group_writes import created, strategy_of, updated
+from situate.server.kinds.field_errors import Causes
+from situate.server.kinds.int_or_percent import check_at_most_100_percent, number_in
 from situate.server.resources import BY_KIND
 
 
@@ -50,3 +52,12 @@ def test_replica_sets_can_be_found_by_how_many_pods_they_have() -> None:
     strategy = strategy_of(BY_KIND["apps/v1", "ReplicaSet"])
     assert strategy.selectable({"status": {"replicas": 3}}) == {"status.replicas": "3"}
     assert strategy.selectable({}) == {"status.replicas": "0"}
+
+
+def test_a_percentage_with_thousands_of_digits_is_compared_not_converted() -> None:
+    causes = Causes()
+    check_at_most_100_percent("9" * 5_000 + "%", "spec.x", causes)
+    check_at_most_100_percent("0" * 5_000 + "%", "spec.y", causes)
+    assert [one.field for one in causes] == ["spec.x"]
+    assert number_in("0" * 5_000 + "%") == 0
+    assert number_in("9" * 5_000 + "%") > 0

@@ -10,10 +10,11 @@ from situate.agent.control_plane import LeaseRenewal
 from situate.agent.control_plane_local import LocalControlPlane
 from situate.server.placing import snapshot_lag
 from situate.server.placing.snapshot_lag import LAGGING, SnapshotLag
-from situate.server.requests import Target
+from situate.server.requests import SYSTEM, Target, WriteOptions
 from situate.server.resources import BY_KIND
 
 EVENTS = BY_KIND["v1", "Event"]
+LEASES = BY_KIND["coordination.k8s.io/v1", "Lease"]
 
 
 def condition(world: World) -> dict[str, str] | None:
@@ -86,5 +87,25 @@ def test_a_node_of_another_make_is_left_alone(monkeypatch: pytest.MonkeyPatch) -
         running.cancel()
         assert condition(world) is None
         assert metric(lag, "situate_snapshot_lag_seconds_count") == 0
+
+    tell(on)
+
+
+@pytest.mark.parametrize("said", ["9" * 5_000, "\u0663", "-1", "1_0"])
+def test_an_acknowledgement_that_is_no_number_is_none(said: str) -> None:
+    """Any node may write its lease."""
+
+    async def on(world: World) -> None:
+        await world.node()
+        plane, lag = LocalControlPlane(world.registry), SnapshotLag(world.registry, 0.05)
+        term = (await plane.acquire_lease("n1", 40)).term
+        await plane.renew_lease("n1", LeaseRenewal(term, 40, 1))
+        running = asyncio.create_task(lag.run())
+        target = Target(LEASES, "kube-node-lease", "n1")
+        patch = {"metadata": {"annotations": {"situate.dev/snapshot-version": said}}}
+        await world.registry.patch(target, "merge", patch, SYSTEM, WriteOptions())
+        await asyncio.sleep(0.05)
+        assert not running.done()
+        running.cancel()
 
     tell(on)

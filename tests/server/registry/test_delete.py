@@ -209,3 +209,16 @@ def test_a_dry_run_deletes_nothing() -> None:
         assert await world.names(CONFIG_MAP) == ["a"]
 
     tell(story)
+
+
+def test_a_grace_period_beyond_all_time_ends_in_292_years() -> None:
+    async def story(world: World) -> None:
+        await world.create(pod("a", node="n"))
+        longest = 2**63 - 1
+        marked = metadata_of(await delete(world, POD, "a", grace_s=longest), POD)
+        assert marked["deletionTimestamp"] == "2318-04-14T11:47:16Z"
+        assert marked["deletionGracePeriodSeconds"] == longest
+        shorter = metadata_of(await delete(world, POD, "a", grace_s=5), POD)
+        assert shorter["deletionTimestamp"] == "2026-01-02T12:00:05Z"
+
+    tell(story)

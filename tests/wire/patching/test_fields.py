@@ -96,7 +96,21 @@ def test_steps_of_unknown_kinds_are_left_out() -> None:
 
 
 @pytest.mark.parametrize(
-    "tree", [[], {"f:a": 1}, {"plain": {}}, {"k:[1]": {}}, {"k:{": {}}, {"v:nope": {}}, {"i:x": {}}, {"": {}}], ids=repr
+    "tree",
+    [
+        [],
+        {"f:a": 1},
+        {"plain": {}},
+        {"k:[1]": {}},
+        {"k:{": {}},
+        {"v:nope": {}},
+        {"i:x": {}},
+        {"i:null": {}},
+        {"i:1e400": {}},
+        {"i:-1": {}},
+        {"": {}},
+    ],
+    ids=repr,
 )
 def test_what_is_no_set_is_refused(tree: Any) -> None:
     with pytest.raises(PatchError):

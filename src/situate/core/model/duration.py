@@ -14,6 +14,9 @@ SECOND: Final = 1_000_000_000
 MINUTE: Final = 60 * SECOND
 HOUR: Final = 60 * MINUTE
 
+MAX_SECONDS: Final = (2**63 - 1) // SECOND
+"""The longest duration of Go, in whole seconds: 292 years. kube-apiserver adds no more to a time either."""
+
 _UNITS: Final = {
     "ns": 1,
     "us": MICROSECOND,

@@ -3,19 +3,16 @@
 Two selectors with the same requirements, in any order or spelling, parse to equal values, so that they share one count.
 """
 
-import re
 from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from situate.core.model.base import EMPTY, INT64_MAX, INT64_MIN, Labels, Model
+from situate.core.model.base import EMPTY, Labels, Model
+from situate.core.model.integers import parse_int64
 from situate.core.model.names import label_value_problems, qualified_name_problems
 
 IN, NOT_IN, EXISTS, DOES_NOT_EXIST, GT, LT = "In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"
 LABEL_OPERATORS = (IN, NOT_IN, EXISTS, DOES_NOT_EXIST)
-
-_INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
-_MAX_INTEGER_LENGTH = 64  # any int64 with some leading zeros; longer text is not converted
 
 
 class LabelSelectorRequirement(Model, frozen=True, kw_only=True):
@@ -74,14 +71,6 @@ class Selector(msgspec.Struct, frozen=True, gc=False, order=True, cache_hash=Tru
 
 EVERYTHING = Selector()
 NOTHING = Selector(nothing=True)
-
-
-def parse_int64(text: str) -> int | None:
-    """Decimal text as Go's ParseInt reads it, or None: ASCII digits, an optional sign, within int64."""
-    if len(text) > _MAX_INTEGER_LENGTH or not _INTEGER.fullmatch(text):
-        return None
-    number = int(text)
-    return number if INT64_MIN <= number <= INT64_MAX else None
 
 
 def requirement(key: str, operator: str, values: Iterable[str]) -> Requirement:

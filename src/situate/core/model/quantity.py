@@ -10,7 +10,8 @@ without digits is zero there, and an error here.
 import re
 from functools import lru_cache
 
-from situate.core.model.base import INT64_MAX, INT64_MIN
+from situate.core.model.base import INT64_MAX
+from situate.core.model.integers import clamp_int64
 
 # As objects hold it: JSON strings and numbers are both accepted.
 RawQuantity = str | int | float
@@ -70,10 +71,6 @@ def _exponent(suffix: str) -> int:
 def _ceil_div(number: int, by: int) -> int:
     """Divide and round away from zero."""
     return -(-number // by) if number >= 0 else number // by
-
-
-def clamp_int64(number: int) -> int:
-    return max(INT64_MIN, min(number, INT64_MAX))
 
 
 @lru_cache(maxsize=_CACHE_SIZE)

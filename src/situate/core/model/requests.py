@@ -19,9 +19,10 @@ import msgspec
 
 from situate.core.model.amounts import Amounts, Asked, add, combined, raise_to
 from situate.core.model.base import EMPTY
+from situate.core.model.integers import clamp_int64
 from situate.core.model.node import Node
 from situate.core.model.pod import Container, ContainerStatus, Pod, ResourceList
-from situate.core.model.quantity import RawQuantity, clamp_int64, milli_value, parse_milli, value
+from situate.core.model.quantity import RawQuantity, milli_value, parse_milli, value
 from situate.core.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_scalar, may_be_pod_level
 
 # What a container without cpu or memory requests counts for in scores.

@@ -3,7 +3,8 @@
 import re
 from collections.abc import Iterable
 
-from situate.core.model.base import INT64_MAX, INT64_MIN, Int64, Model
+from situate.core.model.base import Int64, Model
+from situate.core.model.integers import parse_int64
 
 NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE = "NoSchedule", "PreferNoSchedule", "NoExecute"
 
@@ -58,7 +59,4 @@ def _compares(operator: str, have: int | None, bound: int | None) -> bool:
 
 
 def _integer(text: str) -> int | None:
-    if not _CANONICAL_INTEGER.fullmatch(text):
-        return None
-    number = int(text)
-    return number if INT64_MIN <= number <= INT64_MAX else None
+    return parse_int64(text) if _CANONICAL_INTEGER.fullmatch(text) else None

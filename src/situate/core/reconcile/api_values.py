@@ -5,6 +5,8 @@ from datetime import UTC, datetime, timedelta
 from msgspec.structs import replace
 
 from situate.core.model.apps import IntOrPercent
+from situate.core.model.base import INT32_MAX
+from situate.core.model.integers import saturated_int64
 from situate.core.model.refs import Millis
 from situate.core.model.stored import Condition, condition_of
 from situate.core.model.timestamp import TimestampError, epoch_ms
@@ -28,22 +30,18 @@ def parse_time(text: str | None) -> Millis | None:
         return None
 
 
-def number_in(text: str) -> int | None:
-    """A number of ASCII digits; None for anything else."""
-    return int(text) if text.isascii() and text.isdigit() else None
-
-
 def scaled_value(part: IntOrPercent | None, of: int, *, up: bool) -> int:
-    """A number, or a percentage of `of` rounded up or down; 0 for None and invalid values."""
+    """A number, or a percentage of `of` rounded up or down; at most the end of int32. 0 for None and invalid values."""
     if part is None:
         return 0
     if isinstance(part, int):
         return part
     digits = part.removesuffix("%")
-    if digits == part or not (digits.isascii() and digits.isdigit()):
+    percent = None if digits == part or digits[:1] in ("+", "-") else saturated_int64(digits)
+    if percent is None:
         return 0
-    whole = int(digits) * of
-    return -(-whole // 100) if up else whole // 100
+    whole = percent * of
+    return min(-(-whole // 100) if up else whole // 100, INT32_MAX)
 
 
 def with_condition(conditions: tuple[Condition, ...], new: Condition) -> tuple[Condition, ...]:

@@ -152,6 +152,8 @@ def upcoming(schedule: Schedule, after: int, zone: str = "", zones: Zones = only
 
 def latest(schedule: Schedule, after: int, until: int, zone: str = "", zones: Zones = only_utc) -> int | None:
     """The last scheduled second after `after` and not after `until`."""
+    if after >= until:
+        return None
     if schedule.every:
         times = (until - after) // schedule.every
         return after + times * schedule.every if times > 0 else None

@@ -120,11 +120,11 @@ def _decided(
 
 
 def _decided_by_index(one: Job, counted: JobCounts, now: Millis) -> Condition | None:
-    failed, completions = len(counted.failed_indexes), one.spec.completions or 0
+    failed, completions = counted.failed_indexes.count, one.spec.completions or 0
     if one.spec.max_failed_indexes is not None and failed > one.spec.max_failed_indexes:
         text = "Job has exceeded the specified maximal number of failed indexes"
         return _condition(FAILURE_TARGET, "MaxFailedIndexesExceeded", text, now)
-    if failed and failed + len(counted.done_indexes) >= completions:
+    if failed and failed + counted.done_indexes.count >= completions:
         return _condition(FAILURE_TARGET, "FailedIndexes", "Job has failed indexes", now)
     met = success_rule(one.spec.success_policy, counted.done_indexes, completions)
     return None if met is None else _condition(CRITERIA_MET, "SuccessPolicy", met, now)

@@ -1,6 +1,6 @@
 """Which pods of a running Job to create and to delete."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
 
@@ -11,7 +11,7 @@ from situate.core.model.managed import ManagedPod
 from situate.core.model.refs import Millis
 from situate.core.reconcile.effects import BURST, CreateObject, Effect
 from situate.core.reconcile.job_failures import backoff_until, only_replaces_failed
-from situate.core.reconcile.job_indexes import INDEX, index_of
+from situate.core.reconcile.job_indexes import INDEX, index_of, indexes_of
 from situate.core.reconcile.job_tracking import TRACKING, JobCounts, is_indexed
 from situate.core.reconcile.naming import fresh_names
 from situate.core.reconcile.objects import ObjectLister, controller_ref, normal_event
@@ -50,7 +50,7 @@ def _wanted(one: Job, counted: JobCounts) -> int:
     if one.spec.completions is None:
         # A work queue: after the first success, running pods may finish, and no more start.
         return len(counted.active) if counted.succeeded else one.spec.parallelism
-    left = one.spec.completions - counted.succeeded - len(counted.failed_indexes)
+    left = one.spec.completions - counted.succeeded - counted.failed_indexes.count
     return max(min(left, one.spec.parallelism), 0)
 
 
@@ -101,17 +101,13 @@ def _new_pods(
     return creates
 
 
-def _pending(one: Job, counted: JobCounts, pods: Sequence[ManagedPod]) -> list[int]:
-    """Indexes that are not finished and have no pod."""
+def _pending(one: Job, counted: JobCounts, pods: Sequence[ManagedPod]) -> Iterator[int]:
+    """Indexes that are not finished and have no pod, from the lowest, one by one: there may be two billion."""
     busy = [index_of(pod) for pod in counted.active]
     if only_replaces_failed(one):
         busy += [index_of(pod) for pod in pods if is_terminating(pod)]
-    occupied = frozenset(busy)
-    return [
-        index
-        for index in range(one.spec.completions or 0)
-        if index not in counted.done_indexes and index not in counted.failed_indexes and index not in occupied
-    ]
+    occupied = indexes_of(index for index in busy if index is not None)
+    return (counted.done_indexes | counted.failed_indexes | occupied).missing(one.spec.completions or 0)
 
 
 def _indexed_spec(one: Job, index: int) -> dict[str, Any]:

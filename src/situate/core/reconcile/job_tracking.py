@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from situate.core.model.batch import Job, JobStatus, UncountedPods
 from situate.core.model.managed import ManagedPod
 from situate.core.reconcile.job_failures import has_failed, verdict
-from situate.core.reconcile.job_indexes import index_of, indexes_in, text_of
+from situate.core.reconcile.job_indexes import Indexes, index_of, indexes_in, indexes_of
 from situate.core.reconcile.pods import SUCCEEDED, is_active, is_terminating
 
 TRACKING = "batch.kubernetes.io/job-tracking"
@@ -30,8 +30,8 @@ class JobCounts(msgspec.Struct, frozen=True):
     succeeded: int
     failed: int
     """Counted or not."""
-    done_indexes: dict[int, None]
-    failed_indexes: dict[int, None]
+    done_indexes: Indexes
+    failed_indexes: Indexes
 
 
 def is_indexed(job: Job) -> bool:
@@ -49,13 +49,12 @@ def count_pods(job: Job, pods: Sequence[ManagedPod]) -> JobCounts:
     fresh = [pod for pod in pods if is_tracked(pod) and pod.metadata.uid not in noted_uids]
     won = sum(pod.status.phase == SUCCEEDED for pod in fresh)
     lost = sum(has_failed(job, pod) and verdict(job, pod).counts for pod in fresh)
-    done: dict[int, None] = {}
-    failed: dict[int, None] = {}
+    done, failed = Indexes(), Indexes()
     succeeded = status.succeeded + len(notes.succeeded) + won
     if is_indexed(job):
         done = _done_indexes(job, pods)
         failed = _failed_indexes(job, pods, done)
-        succeeded = len(done)
+        succeeded = done.count
     return JobCounts(
         status=status,
         active=tuple(pod for pod in pods if is_active(pod)),
@@ -81,22 +80,19 @@ def _folded(job: Job, tracked: Sequence[str]) -> JobStatus:
     )
 
 
-def _done_indexes(job: Job, pods: Sequence[ManagedPod]) -> dict[int, None]:
+def _done_indexes(job: Job, pods: Sequence[ManagedPod]) -> Indexes:
     completions = job.spec.completions or 0
-    done = indexes_in(job.status.completed_indexes, completions)
-    for pod in pods:
-        index = index_of(pod)
-        if pod.status.phase == SUCCEEDED and index is not None and index < completions and is_tracked(pod):
-            done[index] = None
-    return done
+    found = [index_of(pod) for pod in pods if pod.status.phase == SUCCEEDED and is_tracked(pod)]
+    fresh = indexes_of(index for index in found if index is not None and index < completions)
+    return indexes_in(job.status.completed_indexes, completions) | fresh
 
 
-def _failed_indexes(job: Job, pods: Sequence[ManagedPod], done: dict[int, None]) -> dict[int, None]:
+def _failed_indexes(job: Job, pods: Sequence[ManagedPod], done: Indexes) -> Indexes:
     """Indexes beyond their backoff limit, or failed by the policy."""
     limit = job.spec.backoff_limit_per_index
     if limit is None:
-        return {}
-    failed = indexes_in(job.status.failed_indexes, job.spec.completions or 0)
+        return Indexes()
+    failed: list[int] = []
     times: dict[int, int] = {}
     for pod in pods:
         index = index_of(pod)
@@ -105,8 +101,8 @@ def _failed_indexes(job: Job, pods: Sequence[ManagedPod], done: dict[int, None])
         said = verdict(job, pod)
         times[index] = times.get(index, 0) + said.counts
         if said.fails_index or times[index] > limit:
-            failed[index] = None
-    return failed
+            failed.append(index)
+    return indexes_in(job.status.failed_indexes, job.spec.completions or 0) | indexes_of(failed)
 
 
 def note_finished(
@@ -137,11 +133,11 @@ def note_finished(
             lost.append(pod.metadata.uid)
     status = replace(status, uncounted_terminated_pods=UncountedPods(succeeded=tuple(won), failed=tuple(lost)))
     if is_indexed(job):
-        failed_text = None if job.spec.backoff_limit_per_index is None else text_of(counted.failed_indexes)
+        failed_text = None if job.spec.backoff_limit_per_index is None else str(counted.failed_indexes)
         status = replace(
             status,
-            succeeded=len(counted.done_indexes),
-            completed_indexes=text_of(counted.done_indexes),
+            succeeded=counted.done_indexes.count,
+            completed_indexes=str(counted.done_indexes),
             failed_indexes=failed_text,
         )
     return status, loose

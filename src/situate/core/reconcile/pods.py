@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from situate.core.model.integers import parse_int32
 from situate.core.model.managed import ManagedPod
 from situate.core.model.refs import Millis
 from situate.core.model.stored import Condition, Owner, PodTemplateSpec, condition_of
@@ -95,7 +96,7 @@ def deletion_order(pods: Sequence[ManagedPod], related: Iterable[ManagedPod], no
 def _cost(pod: ManagedPod) -> int:
     text = pod.metadata.annotations.get(DELETION_COST, "0")
     digits = text.removeprefix("-")
-    return int(text) if digits.isascii() and digits.isdigit() and (digits == "0" or digits[0] != "0") else 0
+    return (parse_int32(text) or 0) if digits == "0" or digits[:1] not in ("", "0", "+", "-") else 0
 
 
 def _magnitude(since: str | None, now: Millis) -> int:

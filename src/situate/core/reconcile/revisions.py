@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 from situate.core.model.apps import Deployment, ManagedReplicaSet
-from situate.core.reconcile.api_values import number_in
+from situate.core.model.base import INT64_MAX
+from situate.core.model.integers import parse_count
 from situate.core.reconcile.rollout import DESIRED, MAXIMUM, max_surge
 
 REVISION = "deployment.kubernetes.io/revision"
@@ -23,7 +24,7 @@ _NOT_COPIED = frozenset(
 
 
 def revision_of(annotations: Mapping[str, str]) -> int:
-    return number_in(annotations.get(REVISION, "")) or 0
+    return parse_count(annotations.get(REVISION, "")) or 0
 
 
 def replica_annotations(one: Deployment) -> dict[str, str]:
@@ -39,7 +40,7 @@ def new_annotations(one: Deployment, new: ManagedReplicaSet | None, old: Sequenc
     """
     held: Mapping[str, str] = {} if new is None else new.metadata.annotations
     wanted = {key: value for key, value in one.metadata.annotations.items() if key not in _NOT_COPIED}
-    number = max((revision_of(each.metadata.annotations) for each in old), default=0) + 1
+    number = min(max((revision_of(each.metadata.annotations) for each in old), default=0), INT64_MAX - 1) + 1
     if revision_of(held) < number:
         wanted[REVISION] = str(number)
         if held.get(REVISION):

@@ -8,7 +8,8 @@ pessimistic one.
 from collections.abc import Mapping, Sequence
 
 from situate.core.model.apps import Deployment, ManagedReplicaSet, RollingUpdate
-from situate.core.reconcile.api_values import number_in, scaled_value
+from situate.core.model.integers import parse_count
+from situate.core.reconcile.api_values import scaled_value
 
 DESIRED = "deployment.kubernetes.io/desired-replicas"
 MAXIMUM = "deployment.kubernetes.io/max-replicas"
@@ -49,7 +50,7 @@ def is_scaling(one: Deployment, sets: Sequence[ManagedReplicaSet]) -> bool:
 
 
 def _number(one: ManagedReplicaSet, annotation: str) -> int | None:
-    return number_in(one.metadata.annotations.get(annotation, ""))
+    return parse_count(one.metadata.annotations.get(annotation, ""))
 
 
 def _occupied(one: ManagedReplicaSet) -> int:

@@ -10,6 +10,7 @@ from situate.core.model.refs import Millis
 from situate.core.reconcile.adoption import claim, selector_of
 from situate.core.reconcile.api_values import scaled_value
 from situate.core.reconcile.effects import (
+    BURST,
     DeleteObject,
     Effect,
     ReconcileResult,
@@ -109,7 +110,11 @@ def _next(
     wanted = range(start, start + one.spec.replicas)
     effects: list[Effect] = []
     partition = one.spec.update_strategy.rolling_update.partition if one.spec.update_strategy.rolling_update else 0
+    missing = 0
     for ordinal in wanted:
+        missing += ordinal not in pods
+        if missing > BURST:
+            return effects
         revision = current if ordinal - start < partition else update
         work, blocked = _replica(one, ordinal, pods.get(ordinal), revision, objects, now)
         effects += work
@@ -121,7 +126,9 @@ def _next(
     effects += _let_go(one, pods, condemned, now, in_order=in_order)
     if effects or (condemned and in_order) or one.spec.update_strategy.type != "RollingUpdate":
         return effects
-    return _renewed(one, [pods[ordinal] for ordinal in wanted if ordinal in pods], update, start + partition, now)
+    return _renewed(
+        one, [pods[ordinal] for ordinal in sorted(pods) if ordinal in wanted], update, start + partition, now
+    )
 
 
 def _replica(

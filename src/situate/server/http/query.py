@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from functools import lru_cache
 from typing import Any, Final, cast
 from urllib.parse import unquote_plus
 
+from situate.core.model.integers import is_integer, parse_int64
+from situate.core.model.timestamp import TimestampError, epoch_ms
 from situate.server.errors import Cause, StatusError, bad_request, invalid
 from situate.server.http.ports import LogOptions
 from situate.server.kinds.field_errors import forbidden
@@ -23,7 +24,6 @@ MANAGER_BYTES: Final = 128
 MAX_OPTIONS: Final = 256
 VALIDATIONS: Final = ("", "Ignore", "Strict", "Warn")
 POLICIES: Final = ("", "Background", "Foreground", "Orphan")
-_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,40}")
 _NAME_TERM: Final = re.compile(r"metadata\.name={1,2}([^,!=\\]+)")
 _EMPTY: Final[Query] = {}
 
@@ -57,15 +57,14 @@ def flag(query: Query, name: str) -> bool | None:
     return None if value is None else value.lower() not in ("false", "0")
 
 
-def _integer(query: Query, name: str, bits: int = 64) -> int | None:
+def _integer(query: Query, name: str) -> int | None:
     text = query.get(name)
     if text is None or text == "":
         return None
-    if not _INTEGER.fullmatch(text):
-        raise bad_request(f"strconv.ParseInt: parsing {_quoted(text)}: invalid syntax")
-    number = int(text)
-    if not -(1 << bits - 1) <= number < 1 << bits - 1:
-        raise bad_request(f"strconv.ParseInt: parsing {_quoted(text)}: value out of range")
+    number = parse_int64(text)
+    if number is None:
+        why = "value out of range" if is_integer(text) else "invalid syntax"
+        raise bad_request(f"strconv.ParseInt: parsing {_quoted(text)}: {why}")
     return number
 
 
@@ -227,9 +226,10 @@ def delete_options(query: Query, body: Mapping[str, Any]) -> DeleteOptions:
 def _is_time(text: str) -> bool:
     """RFC 3339."""
     try:
-        return "T" in text and datetime.fromisoformat(text).tzinfo is not None
-    except ValueError:
+        epoch_ms(text)
+    except TimestampError:
         return False
+    return True
 
 
 # -- logs --------------------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from situate.core.model.integers import parse_count
 from situate.server.errors import Cause, StatusError, bad_request, invalid
 from situate.server.placing import decisions
 from situate.server.placing.bind_transaction import BINDING_VERSION, PODS
@@ -207,6 +208,7 @@ def _number(annotations: Mapping[str, str], key: str) -> int | None:
     text = annotations.get(key)
     if text is None:
         return None
-    if not (text.isascii() and text.isdecimal() and len(text) < 19):
-        raise StatusError(400, "BadRequest", f'annotation {key}: "{text}" is not a number')
-    return int(text)
+    number = parse_count(text)
+    if number is None:
+        raise StatusError(400, "BadRequest", f'annotation {key}: "{text[:100]}" is not a number')
+    return number

@@ -19,6 +19,7 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 from prometheus_client import CollectorRegistry, Gauge, Histogram, generate_latest
 
+from situate.core.model.integers import parse_count
 from situate.core.reconcile.effects import ObjectRef, RecordEvent
 from situate.core.reconcile.nodes.cleanup import LEASES as NODE_LEASES
 from situate.core.reconcile.nodes.reports import ACKNOWLEDGED
@@ -128,10 +129,10 @@ class SnapshotLag:
         if event.type == "DELETED":
             self._lags.gone(held.name)
             return
-        said = _decode_lease(held.value).metadata.annotations.get(ACKNOWLEDGED, "")
-        if not said.isdecimal():
+        version = parse_count(_decode_lease(held.value).metadata.annotations.get(ACKNOWLEDGED, ""))
+        if version is None:
             return
-        for seconds in self._lags.acknowledged(held.name, int(said), self._clock()):
+        for seconds in self._lags.acknowledged(held.name, version, self._clock()):
             self._seconds.observe(seconds)
         newest = self._registry.cache.get(NODE_SNAPSHOTS, "", held.name)
         if newest is not None:  # committed before we saw the node's lease

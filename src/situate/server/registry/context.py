@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Final
 
+from situate.core.model.duration import MAX_SECONDS
 from situate.server.kinds.strategy import Strategy
 from situate.server.registry.cache import Cache
 from situate.server.registry.create_cache import CreateCache, RecentCreates
@@ -42,8 +43,8 @@ class RegistryContext:
         return self.strategies.get(f"{resource.group}/{resource.kind}", _PLAIN)
 
     def now(self, later_s: int = 0) -> str:
-        """RFC 3339 to the second, as in metadata."""
-        return _rfc3339(self.now_s() + later_s)
+        """RFC 3339 to the second, as in metadata. No further than 292 years from now."""
+        return _rfc3339(self.now_s() + min(later_s, MAX_SECONDS))
 
     def now_s(self) -> int:
         return self.wall_ns() // 1_000_000_000

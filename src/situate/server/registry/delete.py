@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from http import HTTPStatus
 from typing import Final
 
+from situate.core.model.duration import MAX_SECONDS
 from situate.server.errors import StatusError, conflict, not_found
 from situate.server.registry.context import RegistryContext
 from situate.server.registry.list import list_objects
@@ -113,7 +114,7 @@ def _mark_terminating(
 def _shorter_deadline(context: RegistryContext, metadata: Object, grace: int) -> str:
     """The new deletionTimestamp for a shorter grace period: counted from the first delete, but not in the past."""
     end = datetime.fromisoformat(metadata["deletionTimestamp"])
-    less = (metadata.get("deletionGracePeriodSeconds") or 0) - grace
+    less = min(metadata.get("deletionGracePeriodSeconds") or 0, MAX_SECONDS) - min(grace, MAX_SECONDS)
     text = (end - timedelta(seconds=less)).strftime("%Y-%m-%dT%H:%M:%SZ")
     return max(text, context.now())
 

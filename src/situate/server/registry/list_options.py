@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from situate.core.model.labels import parse_int64
+from situate.core.model.integers import parse_int64
 from situate.server.errors import Cause, StatusError, bad_request, invalid
 from situate.server.kinds.field_errors import forbidden, not_supported
 from situate.server.requests import ListOptions, WatchOptions

@@ -12,12 +12,12 @@ from typing import Final, NamedTuple, TypeAlias
 from msgspec import Struct
 
 from situate.core.model.field_errors import quoted
+from situate.core.model.integers import parse_int64
 from situate.core.model.labels import (
     EVERYTHING,
     Requirement,
     Selector,
     SelectorError,
-    parse_int64,
     requirement,
     selector_of,
 )

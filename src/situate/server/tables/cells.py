@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from situate.core.model.integers import parse_count
 from situate.server.objects import Object
 
 NONE: Final = "<none>"
@@ -69,7 +70,7 @@ def condition(these: Iterable[Object] | None, kind: str) -> Object | None:
 
 def size(amount: str | None) -> str:
     """Bytes in the largest unit that loses nothing: `512Mi`."""
-    number = int(amount) if amount and amount.isdecimal() else 0
+    number = parse_count(amount or "") or 0
     for unit, factor in (("Ti", 1 << 40), ("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10)):
         if number >= factor and number % factor == 0:
             return f"{number // factor}{unit}"

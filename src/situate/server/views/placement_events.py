@@ -13,6 +13,7 @@ from typing import Any, Final, Literal, TypeAlias
 import msgspec
 from msgspec import Struct
 
+from situate.core.model.duration import MAX_SECONDS
 from situate.server.placing.decisions import PlacementDecision
 from situate.server.placing.phases import Phase
 from situate.server.registry.stored_object import StoredObject
@@ -141,7 +142,7 @@ def _deletion_requested(pod: Mapping[str, Any]) -> str:
     due, grace_s = meta.get("deletionTimestamp"), meta.get("deletionGracePeriodSeconds", 0)
     if not due:
         return ""
-    return (datetime.fromisoformat(due) - timedelta(seconds=grace_s)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return (datetime.fromisoformat(due) - timedelta(seconds=min(grace_s, MAX_SECONDS))).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _termination(status: Mapping[str, Any]) -> Mapping[str, Any]:

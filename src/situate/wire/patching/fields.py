@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
+from situate.core.model.base import INT32_MAX
 from situate.wire.patching.errors import PatchError
 
 Step = str
@@ -192,7 +193,10 @@ def _respelled(text: str) -> Step:
         case "v":
             return value_step(_parsed(text))
         case "i":
-            return f"i:{int(_parsed(text))}"
+            index = _parsed(text)
+            if type(index) is not int or not 0 <= index <= INT32_MAX:
+                raise PatchError(f"not the index of an item: {text[:100]}")
+            return f"i:{index}"
     return ""
 
 

@@ -177,10 +177,10 @@ def _utc(time: Any) -> str | None:
         return None
     try:
         moment = datetime.fromisoformat(time)
-    except (TypeError, ValueError) as error:
+        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ").rjust(20, "0")
+    except (TypeError, ValueError, OverflowError) as error:
         raise PatchError(f"not a time in managed fields: {str(time)[:100]}") from error
-    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _quoted(text: str) -> str:

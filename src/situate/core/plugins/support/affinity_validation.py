@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from situate.core.model.field_errors import child, distinct, index, invalid, unsupported
-from situate.core.model.labels import parse_int64
+from situate.core.model.integers import parse_int64
 from situate.core.model.names import label_value_problems, qualified_name_problems
 from situate.core.model.nodeselector import NodeSelectorRequirement, NodeSelectorTerm
 from situate.core.model.pod import NodeAffinitySpec

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from situate.core.model.integers import parse_count
 from situate.server.kinds.apps.pod_template import default_pods, pod_warnings, spec_of
 from situate.server.kinds.core.podtemplate import require_restart_always, validate_template
 from situate.server.kinds.field_checks import FieldChecks
@@ -40,7 +41,7 @@ def _default(obj: Object) -> None:
 
 def _template_generation(obj: Object) -> int:
     text = obj.get("metadata", {}).get("annotations", {}).get(TEMPLATE_GENERATION, "")
-    return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else 0
+    return parse_count(text) or 0
 
 
 def _set_template_generation(obj: Object, generation: int) -> None:

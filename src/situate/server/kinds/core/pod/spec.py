@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from situate.core.model.integers import parse_int32
 from situate.core.model.names import qualified_name_problems
 from situate.server.kinds.addresses import ip
 from situate.server.kinds.core.pod.containers import ContainerContext, containers, ephemeral_containers, init_containers
@@ -239,6 +240,6 @@ def pod_annotations(annotations: Mapping[str, str], spec: Mapping[str, Any], pat
 
 def _is_deletion_cost(text: str) -> bool:
     digits = text.removeprefix("-")
-    if not digits.isdecimal() or not digits.isascii() or len(digits) > 10 or (len(digits) > 1 and digits[0] == "0"):
+    if digits[:1] in ("+", "-") or (len(digits) > 1 and digits[0] == "0"):
         return False
-    return -(2**31) <= int(text) < 2**31
+    return parse_int32(text) is not None
