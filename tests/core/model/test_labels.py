@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builders import expression, selector
+from situate.core.model.integers import parse_int64
 from situate.core.model.labels import (
     EVERYTHING,
     NOTHING,
@@ -14,7 +15,6 @@ from situate.core.model.labels import (
     LabelSelectorRequirement,
     Requirement,
     SelectorError,
-    parse_int64,
     parse_selector,
     requirement,
 )
