@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -11,7 +12,7 @@ import apsw
 import pytest
 
 from situate.store.entries import ABSENT, LeaseId, Revision
-from situate.store.errors import CompactedError, CorruptError, InUseError, StoreError
+from situate.store.errors import CompactedError, CorruptError, FailedError, InUseError, StoreError
 from situate.store.sqlite import log as log_module
 from situate.store.sqlite.file import open_writer
 from situate.store.sqlite.queries import heads
@@ -29,20 +30,21 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "store.db"
 
 
+OPENS = (
+    "import asyncio, sys; from pathlib import Path\n"
+    "from situate.store.errors import InUseError; from situate.store.sqlite.store import SqliteStore\n"
+    "try: asyncio.run(SqliteStore.open(Path(sys.argv[1])))\n"
+    "except InUseError as error: print(error)"
+)
+
+
 # ── who may open it ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_a_second_server_is_told_in_one_line_who_has_the_file(path: Path) -> None:
-    script = (
-        "import asyncio, sys; from pathlib import Path\n"
-        "from situate.store.errors import InUseError; from situate.store.sqlite.store import SqliteStore\n"
-        "try: asyncio.run(SqliteStore.open(Path(sys.argv[1])))\n"
-        "except InUseError as error: print(error)"
-    )
-
     async def story(store: SqliteStore) -> None:
         done = await asyncio.to_thread(
-            subprocess.run, [sys.executable, "-c", script, str(path)], capture_output=True, text=True, check=True
+            subprocess.run, [sys.executable, "-c", OPENS, str(path)], capture_output=True, text=True, check=True
         )
         assert done.stdout == f"{path} is in use by another server, process {os.getpid()}\n"
         with pytest.raises(InUseError):
@@ -55,6 +57,56 @@ def test_a_second_server_is_told_in_one_line_who_has_the_file(path: Path) -> Non
 
 async def _does_nothing(_store: SqliteStore) -> None:
     pass
+
+
+@pytest.mark.parametrize("named", ["symlink", "hard link"])
+def test_a_file_is_open_once_whatever_it_is_called(path: Path, tmp_path: Path, named: str) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    other = tmp_path / "elsewhere" / "other.db"
+
+    async def story(store: SqliteStore) -> None:
+        await create(store, "/a", b"1")
+        if named == "symlink":
+            other.symlink_to(path)
+        else:
+            other.hardlink_to(path)
+        done = await asyncio.to_thread(
+            subprocess.run, [sys.executable, "-c", OPENS, str(other)], capture_output=True, text=True, check=True
+        )
+        assert " is in use by another server, " in done.stdout
+        assert await create(store, "/b", b"") == Committed(Revision(3))
+
+    tell(path, story)
+
+
+async def _write_on(store: SqliteStore) -> None:
+    for number in range(1_000):
+        await create(store, f"/{number}", b"")
+        await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("how", ["the directory is removed", "the file is replaced"])
+def test_a_file_that_was_removed_takes_no_more_writes_and_is_not_made_again(
+    tmp_path: Path, how: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "plane" / "store.db"
+    path.parent.mkdir()
+
+    async def story(store: SqliteStore) -> None:
+        await create(store, "/a", b"1")
+        if how == "the directory is removed":
+            shutil.rmtree(path.parent)
+        else:
+            path.rename(path.with_name("moved.db"))
+            path.write_bytes(b"")
+        with pytest.raises(FailedError, match="was removed or replaced while it was in use"):
+            await _write_on(store)
+        with pytest.raises(FailedError):
+            await get(store, "/a")
+        assert path.parent.exists() == (how == "the file is replaced")
+        assert [record.levelname for record in caplog.records if "removed" in record.getMessage()] == ["ERROR"]
+
+    tell(path, story)
 
 
 def test_however_many_come_at_once_a_commit_has_a_limit(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -96,3 +97,19 @@ def test_a_directory_that_is_a_file_is_named_in_one_line(tmp_path: Path) -> None
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
     assert "plane" in done.stderr.splitlines()[-1]
+
+
+def test_a_directory_that_is_removed_under_a_server_is_one_line_and_readyz_and_no_new_store(tmp_path: Path) -> None:
+    with Plane(tmp_path / "plane") as plane, Wire(plane.port, plane.admin()) as wire:
+        assert wire.ask("GET", "/readyz").code == 200
+        shutil.rmtree(plane.directory)
+        deadline = time.monotonic() + WITHIN_S
+        while (answer := wire.ask("GET", "/readyz")).code == 200:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        assert b"[-]store failed" in answer.body
+        name = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "lost"}}
+        assert wire.send("POST", "/api/v1/namespaces", name).code == 500
+        said = [line for line in plane.said().splitlines() if "was removed or replaced" in line and line[0] == "E"]
+        assert len(said) == 1, plane.said()
+        assert not (plane.directory / "store.db").exists()

@@ -190,3 +190,9 @@ def test_revoked_certificates_are_remembered(authority: Authority) -> None:
     (authority.folder / "revoked").write_text("zzz\n")
     with pytest.raises(IdentityError, match="revoked is damaged"):
         authority.revoked()
+
+
+def test_a_clock_that_is_set_back_an_hour_finds_certificates_that_are_valid(authority: Authority) -> None:
+    earlier = NOW - timedelta(hours=1)
+    assert authority.certificate.not_valid_before_utc < earlier
+    assert served(authority.server_certificate([], NOW)).not_valid_before_utc < earlier

@@ -9,7 +9,7 @@ from typing import Final
 
 import click
 
-from situate.cli.control_plane.state import read_state
+from situate.cli.control_plane.state import read_state, stranger
 from situate.cli.options import directory_option
 
 STOP_S: Final = 20.0
@@ -25,10 +25,10 @@ def down(directory: Path, delete: bool) -> None:
     """Stop the cluster that `situate up` started here. The next `up` finds all objects again."""
     found = read_state(directory)
     if found is None and not (delete and directory.is_dir()):
-        click.echo(f"No cluster is up in {directory}.")
+        click.echo(f"No cluster is up in {directory}{_instead(directory)}.")
         return
     if found is not None:
-        _stop(found["pid"])
+        _stop(directory, found["pid"])
         click.echo(f"The cluster at {found['url']} is down.")
     if delete:
         if not any((directory / name).exists() for name in OURS):
@@ -37,24 +37,41 @@ def down(directory: Path, delete: bool) -> None:
         click.echo(f"{directory} is deleted.")
 
 
-def _stop(pid: int) -> None:
+def _instead(directory: Path) -> str:
+    """What runs under the number of a server that was killed. It is not ours to stop."""
+    pid = stranger(directory)
+    return "" if pid is None else f": process {pid}, which its server.json names, is another program; it was left alone"
+
+
+def _stop(directory: Path, pid: int) -> None:
     try:
         os.kill(pid, signal.SIGTERM)
     except ProcessLookupError:
         return
+    except PermissionError:
+        raise click.ClickException(
+            f"the cluster's process {pid} belongs to another user; stop it as that user"
+        ) from None
     deadline = time.monotonic() + STOP_S
     while time.monotonic() < deadline:
-        try:
-            os.kill(pid, 0)
-        except ProcessLookupError:
-            return
-        if _is_zombie(pid):
+        if _has_ended(pid):
             return
         time.sleep(POLL_S)
+    found = read_state(directory)
+    if _has_ended(pid) or (found is not None and found["pid"] != pid) or stranger(directory) == pid:
+        return
     os.kill(pid, signal.SIGKILL)
     click.echo(
         f"Process {pid} did not stop within {STOP_S:.0f} s, and was killed. Nothing acknowledged is lost.", err=True
     )
+
+
+def _has_ended(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return _is_zombie(pid)
 
 
 def _is_zombie(pid: int) -> bool:

@@ -27,6 +27,7 @@ from situate.cli.control_plane.parts import (
 )
 from situate.cli.control_plane.settings import ControlPlaneSettings
 from situate.cli.control_plane.state import remove_state, write_state
+from situate.loop.clock_jumps import watch_clock
 from situate.loop.health import Check
 from situate.loop.logs import Log, set_up
 from situate.loop.metrics import Metrics
@@ -212,7 +213,7 @@ async def _serve(
 def _parts(
     settings: ControlPlaneSettings, store: Store, registry: Registry, binder: Binder, metrics: Metrics
 ) -> list[Part]:
-    parts = [Part("compaction", lambda: compact_regularly(store))]
+    parts = [Part("compaction", lambda: compact_regularly(store)), Part("clock", watch_clock)]
     if settings.scheduler:
         wanted = SchedulerSettings(
             config=settings.config,

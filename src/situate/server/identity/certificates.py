@@ -15,8 +15,8 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 AUTHORITY_LIFE: Final = timedelta(days=3650)
 LEAF_LIFE: Final = timedelta(days=365)
-CLOCKS_DIFFER: Final = timedelta(minutes=5)
-"""How far the clock of a verifier may be behind ours."""
+CLOCKS_DIFFER: Final = timedelta(hours=2)
+"""How far the clock of a verifier may be behind ours, or ours may be set back."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,16 +19,29 @@ OWNER_ONLY: Final = 0o600
 
 @dataclass(frozen=True, slots=True)
 class Lock:
-    """An flock, which the kernel releases when the process ends."""
+    """Two flocks, which the kernel releases when the process ends: of the lock file, which names the process, and of
+    the database itself, which may have several names. Release it last: closing a handle of the database ends SQLite's
+    own locks on it."""
 
     handle: int
+    database: int
 
     def release(self) -> None:
+        os.close(self.database)
         os.close(self.handle)
+
+    def holds(self, path: Path) -> bool:
+        """Whether the path still leads to the locked database: nobody has removed or replaced the file."""
+        try:
+            there, here = path.stat(), os.fstat(self.database)
+        except FileNotFoundError:
+            return False
+        return (there.st_dev, there.st_ino) == (here.st_dev, here.st_ino)
 
 
 def lock(path: Path) -> Lock:
-    """Lock the file. InUseError names the process that has it."""
+    """Create the file if there is none, and lock it. It contains secrets, so only its owner may read it. InUseError
+    names the process that has it."""
     handle = os.open(path.with_name(path.name + LOCK_SUFFIX), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, OWNER_ONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -36,13 +49,24 @@ def lock(path: Path) -> Lock:
         holder = os.read(handle, 32).decode(errors="replace").strip() or "unknown"
         os.close(handle)
         raise InUseError(f"{path} is in use by another server, process {holder}") from None
+    try:
+        database = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, OWNER_ONLY)
+    except BaseException:
+        os.close(handle)
+        raise
+    try:
+        fcntl.flock(database, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(database)
+        os.close(handle)
+        raise InUseError(f"{path} is in use by another server, under another name of the same file") from None
     os.ftruncate(handle, 0)
     os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
-    return Lock(handle)
+    return Lock(handle, database)
 
 
 def open_writer(path: Path, limit_bytes: int) -> apsw.Connection:
-    """Create or open the file, check it, prepare it. It contains secrets, so only its owner may read it."""
+    """Create or open the file, check it, prepare it."""
     schema.check_sqlite(apsw.sqlite_lib_version())
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, OWNER_ONLY))
     connection = _connect(path, apsw.SQLITE_OPEN_READWRITE)

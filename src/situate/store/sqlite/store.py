@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -25,8 +26,12 @@ from situate.store.transactions import Guard, Outcome, Write, validated
 READERS: Final = 2
 LEASE_BITS: Final = 62
 RETRY_EXPIRY_S: Final = 1.0
+LOOK_S: Final = 1.0
+"""How often to look whether the file is still there."""
+REMOVED: Final = "{path} was removed or replaced while it was in use; the store has stopped: put it back, and restart"
 
 T = TypeVar("T")
+_log = logging.getLogger(__name__)
 
 
 class SqliteStore:
@@ -50,11 +55,16 @@ class SqliteStore:
         self._compacting_to = Revision(0)
         self._compaction: asyncio.Task[None] | None = None
         self._writer.start()
+        self._looking = asyncio.create_task(self._look(), name="store-file")
 
     @classmethod
     async def open(cls, path: Path, limit_bytes: int = 0) -> Self:
         """Open or create the file. InUseError, CorruptError or StoreError has the reason in one line."""
-        lock = await asyncio.to_thread(file.lock, path)
+        path = path.resolve()  # SQLite keeps its log beside the name that it was given
+        try:
+            lock = await asyncio.to_thread(file.lock, path)
+        except OSError as error:
+            raise StoreError(f"{path} cannot be opened: {error.strerror}") from None
         try:
             return cls(path, lock, await asyncio.to_thread(file.open_writer, path, limit_bytes))
         except CorruptError as error:
@@ -182,6 +192,21 @@ class SqliteStore:
         answer.add_done_callback(ended)
         self._writer.submit(Task(lambda log: (None, log.revoke(lease)), answer))
 
+    # -- the file ------------------------------------------------------------------------------------------------
+
+    async def _look(self) -> None:
+        """Until the file is gone: a write to it would be acknowledged, and lost."""
+        while self._lock.holds(self._path):
+            await asyncio.sleep(LOOK_S)
+        failed = FailedError(REMOVED.format(path=self._path))
+        _log.error(str(failed))
+
+        def fail(_log: TransactionLog) -> tuple[None, list[Batch]]:
+            raise failed
+
+        with suppress(FailedError):
+            await self._perform(fail)
+
     # -- the end -------------------------------------------------------------------------------------------------
 
     async def aclose(self) -> None:
@@ -189,6 +214,7 @@ class SqliteStore:
         if self._stopped.is_set():
             return
         self._stopped.set()
+        self._looking.cancel()
         if self._compaction is not None:
             self._compaction.cancel()
         self._feed.end(ClosedError())

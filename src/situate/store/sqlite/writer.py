@@ -120,6 +120,8 @@ class Writer:
                 return [(first.answer, value)], batches, None
             values, batches = self._log.commit([job.transaction for job in jobs if isinstance(job, Commit)])
             return [(job.answer, value) for job, value in zip(jobs, values, strict=True)], batches, None
+        except FailedError as error:
+            return [(job.answer, error) for job in jobs], [], error
         except StoreError as error:
             return [(job.answer, error) for job in jobs], [], None
         except apsw.Error as error:
