@@ -17,6 +17,11 @@ from situate.server.placing.eligibility import run_refusals
 from situate.server.placing.ledger import allocatable_of, amounts_of, room
 
 OUT_OF: Final = "Pod was rejected: Node didn't have enough resource: {}, requested: {}, used: {}, capacity: {}"
+MOST_CONTAINERS: Final = 100
+"""How many containers of one pod a node runs: each has a shim."""
+TOO_MANY: Final = "Pod was rejected: it has {} containers, and this node runs at most {} of one pod"
+UNEXPECTED: Final = "UnexpectedAdmissionError"
+"""The kubelet's reason for a pod that it cannot judge."""
 NOT_ELIGIBLE: Final = "Pod was rejected: {}"
 
 
@@ -24,6 +29,9 @@ def rejection(
     pod: Mapping[str, Any], others: Iterable[Mapping[str, Any]], allocatable: Mapping[str, str], node: Any
 ) -> TerminationReason | None:
     """`others`: the pods that run on this node. `node`: as the server has it, or None if it could not be read."""
+    count = sum(len(pod["spec"].get(key) or ()) for key in ("initContainers", "containers"))
+    if count > MOST_CONTAINERS:
+        return TerminationReason(UNEXPECTED, TOO_MANY.format(count, MOST_CONTAINERS))
     wanted = msgspec.convert(pod, Pod)
     if node is not None and (reasons := run_refusals(wanted, msgspec.convert(node, Node))):
         reason = "TaintToleration" if "taint" in reasons[0] else "NodeAffinity"

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from situate.agent.environment import (
     ConfigReference,
+    ContainerConfigError,
     EnvironmentSources,
     command_line,
     environment_references,
@@ -17,7 +18,7 @@ from situate.agent.environment import (
 )
 from situate.agent.pod_lifecycle import ContainerStart
 from situate.agent.runtime import ContainerConfig, ResourceLimits
-from situate.agent.volumes import prepare_volumes, volume_references
+from situate.agent.volumes import check_mounts, prepare_volumes, volume_references
 from situate.core.model.quantity import milli_value, value
 
 INHERITED: Final = ("PATH", "LANG", "LC_ALL", "TZ")
@@ -33,6 +34,7 @@ def container_config(
     pod: Mapping[str, Any], spec: Mapping[str, Any], start: ContainerStart, around: EnvironmentSources, home: Path
 ) -> ContainerConfig:
     """Create the pod's directory and volumes if they do not exist. Raises ContainerConfigError."""
+    check_mounts(spec)
     work = home / "work"
     work.mkdir(mode=0o755, exist_ok=True)
     base = {
@@ -44,18 +46,32 @@ def container_config(
         **prepare_volumes(pod, home / "volumes", around),
     }
     env = variables(pod, spec, replace(around, base=base))
+    argv, cwd = command_line(spec, env), spec.get("workingDir") or str(work)
+    _check_no_nul(argv, env, cwd)
     return ContainerConfig(
         pod=pod["metadata"]["uid"],
         container=spec["name"],
         attempt=start.attempt,
         backoff_ms=start.backoff_ms,
-        argv=command_line(spec, env),
+        argv=argv,
         env=env,
-        cwd=spec.get("workingDir") or str(work),
+        cwd=cwd,
         user=_security(pod, spec, "runAsUser"),
         group=_security(pod, spec, "runAsGroup"),
         limits=_limits(spec),
     )
+
+
+def _check_no_nul(argv: Sequence[str], env: Mapping[str, str], cwd: str) -> None:
+    """No process can be given a NUL."""
+    where = {
+        "the command": any("\0" in word for word in argv),
+        "workingDir": "\0" in cwd,
+        **{f"the variable {name!r}": "\0" in name + text for name, text in env.items()},
+    }
+    for what, found in where.items():
+        if found:
+            raise ContainerConfigError(f"{what} has a NUL character")
 
 
 def _security(pod: Mapping[str, Any], spec: Mapping[str, Any], name: str) -> int | None:

@@ -134,7 +134,14 @@ def data_of(
         if reference.optional:
             return {}
         raise ContainerConfigError(f'{reference.kind.lower()} "{reference.name}" not found')
-    if reference.kind == "Secret":
+    try:
+        return _decoded(found, reference.kind)
+    except (ValueError, AttributeError):
+        raise ContainerConfigError(f'{reference.kind.lower()} "{reference.name}" has data that is not base64') from None
+
+
+def _decoded(found: Mapping[str, Any], kind: str) -> dict[str, bytes]:
+    if kind == "Secret":
         return {key: base64.b64decode(text) for key, text in (found.get("data") or {}).items()}
     data = {key: text.encode(errors="surrogateescape") for key, text in (found.get("data") or {}).items()}
     return data | {key: base64.b64decode(text) for key, text in (found.get("binaryData") or {}).items()}

@@ -24,9 +24,9 @@ from situate.server.http.ports import LogOptions
 
 PIECE: Final = 256 << 10
 FOLLOW_S: Final = 0.2
+"""The poll interval of a follow."""
 _LAST: Final = 253_402_300_799_999
 """The end of the year 9999, in milliseconds."""
-"""The poll interval of a follow."""
 MOST_FILES: Final = 100
 TRIES: Final = 100
 """How often to retry if the log is rotated while it is opened."""

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from situate.agent.admission import rejection
+from situate.agent.admission import UNEXPECTED, rejection
 from situate.agent.checkpoint import Checkpoint, CheckpointError, load, save
 from situate.agent.clock import Clock
 from situate.agent.control_plane import ControlPlane, ControlPlaneError, NotServedError, PodUpdate
@@ -25,7 +25,7 @@ from situate.agent.pod_status import TerminationReason
 from situate.agent.ports import Ports, assign_ports, free_port
 from situate.agent.runtime import Runtime
 from situate.agent.settings import NodeSettings
-from situate.agent.worker import FINISHED, PodWorker, WorkerContext
+from situate.agent.worker import FINISHED, LONGEST_PROBLEM, PodWorker, WorkerContext
 from situate.loop.logs import Log
 
 CHECKPOINT: Final = "pods.last"
@@ -109,7 +109,8 @@ class PodManager:
         for pod in checkpoint.pods:
             uid = pod["metadata"]["uid"]
             if not self._settings.fenced or uid in self._orphans:
-                self._add_worker(pod, checkpoint.versions.get(uid), None)
+                with _only_this_pod(pod):
+                    self._add_worker(pod, checkpoint.versions.get(uid), None)
         if checkpoint.pods:
             _log.info("Restored the checkpoint", pods=len(checkpoint.pods), version=self.desired.version)
 
@@ -185,7 +186,8 @@ class PodManager:
         for uid in [uid for uid in self._announced if not self._has_snapshots or self.desired.binding(uid) is not None]:
             pod = self._announced.pop(uid, None)
             if pod is not None:
-                await self._admit(pod)
+                with _only_this_pod(pod):
+                    await self._admit(pod)
 
     # -- pods --------------------------------------------------------------------------------------------------------
 
@@ -222,18 +224,22 @@ class PodManager:
             self._pod_gone(key)
         else:
             pod = _decode(update.body)
-            uid = pod["metadata"]["uid"]
-            if self._uids.get(key, uid) != uid:
-                self._pod_gone(key)
-            self._listed[key] = uid
-            if uid in self.workers:
-                self._update_worker(self.workers[uid], pod)
-            elif not self._has_snapshots or self.desired.binding(uid) is not None or _is_finished(pod):
-                await self._admit(pod)
-            else:
-                self._announced[uid] = pod
-                self._uids[key] = uid
+            with _only_this_pod(pod):
+                await self._seen(key, pod)
         self._unsaved.set()
+
+    async def _seen(self, key: Key, pod: dict[str, Any]) -> None:
+        uid = pod["metadata"]["uid"]
+        if self._uids.get(key, uid) != uid:
+            self._pod_gone(key)
+        self._listed[key] = uid
+        if uid in self.workers:
+            self._update_worker(self.workers[uid], pod)
+        elif not self._has_snapshots or self.desired.binding(uid) is not None or _is_finished(pod):
+            await self._admit(pod)
+        else:
+            self._announced[uid] = pod
+            self._uids[key] = uid
 
     def _update_worker(self, worker: PodWorker, pod: dict[str, Any]) -> None:
         """Ignore versions that are older than the known one."""
@@ -289,12 +295,20 @@ class PodManager:
         """Why the node does not run the pod. Before it rejects one, the agent reads the Node again: with an old
         version of it, the scheduler could bind pods and the agent reject them for ever."""
         others = [one.pod for one in self.workers.values() if one.holds_resources]
-        allocatable, node = self._context.allocatable, self._status.node
-        if node is not None and rejection(pod, others, allocatable, node) is None:
+        node = self._status.node
+        if node is not None and self._judged(pod, others, node) is None:
             return None
         with contextlib.suppress(ControlPlaneError):
             node = await self._control_plane.get("Node", "", self._settings.name)
-        return rejection(pod, others, allocatable, node)
+        return self._judged(pod, others, node)
+
+    def _judged(self, pod: dict[str, Any], others: list[dict[str, Any]], node: Any) -> TerminationReason | None:
+        """A pod that cannot be judged is rejected, as by the kubelet."""
+        try:
+            return rejection(pod, others, self._context.allocatable, node)
+        except Exception as error:
+            text = f"Pod was rejected: {type(error).__name__}: {error}"[:LONGEST_PROBLEM]
+            return TerminationReason(UNEXPECTED, text)
 
     def _add_worker(self, pod: dict[str, Any], version: int | None, rejected: TerminationReason | None) -> None:
         meta = pod["metadata"]
@@ -315,7 +329,15 @@ class PodManager:
             self._unsaved.set()
         if not task.cancelled() and (error := task.exception()) is not None:
             name = worker.pod["metadata"]["name"]
-            _log.error("A pod worker failed", pod=name, err=f"{type(error).__name__}: {error}")
+            _log.error("A pod worker failed; starting it again", pod=name, err=f"{type(error).__name__}: {error}")
+            asyncio.get_running_loop().call_later(RETRY_S, self._restart, worker)
+
+    def _restart(self, failed: PodWorker) -> None:
+        meta = failed.pod["metadata"]
+        known = self._uids.get((meta["namespace"], meta["name"])) == failed.uid
+        if known and failed.uid not in self.workers:
+            with _only_this_pod(failed.pod):
+                self._add_worker(failed.pod, failed.version, failed.rejected)
 
     # -- the checkpoint ----------------------------------------------------------------------------------------------
 
@@ -346,6 +368,16 @@ class PodManager:
             self.desired.held,
             self._settings.cluster,
         )
+
+
+@contextlib.contextmanager
+def _only_this_pod(pod: Mapping[str, Any]) -> Iterator[None]:
+    """An unexpected error about one pod is logged, and the other pods go on."""
+    try:
+        yield
+    except Exception as error:
+        name = f"{pod['metadata']['name']}_{pod['metadata']['namespace']}"
+        _log.error("Cannot handle a pod", pod=name, err=f"{type(error).__name__}: {error}")
 
 
 def _is_finished(pod: Mapping[str, Any]) -> bool:

@@ -32,13 +32,19 @@ class Probe:
 
 
 def probe_of(spec: Mapping[str, Any]) -> Probe:
+    """The defaults also stand for values that are not positive: 0 means unset, and a server rejects the others."""
+
+    def said(name: str, default: float) -> float:
+        value = float(spec.get(name) or 0)
+        return value if value > 0 else default
+
     return Probe(
         spec,
-        float(spec.get("initialDelaySeconds", 0)),
-        float(spec.get("periodSeconds", 10)),
-        float(spec.get("timeoutSeconds", 1)),
-        spec.get("successThreshold", 1),
-        spec.get("failureThreshold", 3),
+        said("initialDelaySeconds", 0),
+        said("periodSeconds", 10),
+        said("timeoutSeconds", 1),
+        int(said("successThreshold", 1)),
+        int(said("failureThreshold", 3)),
     )
 
 
@@ -165,7 +171,7 @@ async def probe_once(probe: Probe, target: ProbeTarget) -> str:
                 return await _http(handler["httpGet"], target)
     except TimeoutError:
         return f"timed out after {probe.timeout_s:g}s"
-    except (OSError, ValueError, RunError, aiohttp.ClientError) as error:
+    except Exception as error:  # a probe that cannot even be asked has failed
         return _message(error)[:LONGEST_TEXT]
     return "this node supports exec, tcpSocket and httpGet probes only"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -66,8 +67,7 @@ class ContainerTermination:
             return begun + own
         grace: int = meta.get("deletionGracePeriodSeconds", own)
         # The timestamp has whole seconds, and may be older than this agent.
-        deleted = datetime.fromisoformat(meta["deletionTimestamp"]).timestamp() + 1 if grace else 0.0
-        return min(begun + grace, deleted)
+        return min(begun + grace, _timestamp(meta["deletionTimestamp"]) + 1 if grace else 0.0)
 
     async def _run_pre_stop(self, grace_s: float) -> None:
         hook = (self._spec.get("lifecycle") or {}).get("preStop") or {}
@@ -79,3 +79,11 @@ class ContainerTermination:
         except (RunError, TimeoutError) as error:
             text = f"PreStopHook failed: {str(error) or 'it took too long'}"
             self._context.recorder.record(self._pod(), "Warning", "FailedPreStopHook", text, self._name)
+
+
+def _timestamp(text: str) -> float:
+    """In seconds; a time beyond Python's is far away."""
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except (ValueError, OverflowError):
+        return math.inf

@@ -44,10 +44,19 @@ def prepare_volumes(pod: Mapping[str, Any], root: Path, around: EnvironmentSourc
     for volume in pod["spec"].get("volumes", ()):
         try:
             paths[variable_of(volume["name"])] = str(_made(pod, volume, root / volume["name"], around))
-        except OSError as error:
-            text = f"volume {volume['name']}: {error.filename}: {error.strerror}"
-            raise ContainerConfigError(text, FAILED_MOUNT) from None
+        except (OSError, ValueError) as error:  # ValueError: a NUL in a path, or a Secret that is not base64
+            why = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else str(error)
+            raise ContainerConfigError(f"volume {volume['name']}: {why}", FAILED_MOUNT) from None
     return paths
+
+
+def check_mounts(container: Mapping[str, Any]) -> None:
+    """Nothing is mounted, but a path that could not be is refused. Raises ContainerConfigError."""
+    for mount in container.get("volumeMounts", ()):
+        for field in ("mountPath", "subPath", "subPathExpr"):
+            if "\0" in mount.get(field, ""):
+                text = f"volume {mount.get('name', '')}: {field} has a NUL character"
+                raise ContainerConfigError(text, FAILED_MOUNT)
 
 
 def _made(pod: Mapping[str, Any], volume: Mapping[str, Any], path: Path, around: EnvironmentSources) -> Path:

@@ -41,9 +41,13 @@ RETRY_S: Final = 10.0
 """How long a container that could not start waits for the next try."""
 AWAY_S: Final = 1.0
 """The same, if the control plane could not be reached."""
+LONGEST_PROBLEM: Final = 1_024
+"""How much of an unexpected error is shown in the pod's status."""
 REPORT_RETRY_S: Final = (0.5, 10.0)
 """The first and the longest wait before a status report is retried."""
 SECOND_NS: Final = 1_000_000_000
+PORTS: Final = "ports"
+"""The file with the pod's ports."""
 FINISHED: Final = ("Succeeded", "Failed")
 
 _log = Log(__name__)
@@ -80,7 +84,7 @@ class PodWorker:
         self.uid: str = pod["metadata"]["uid"]
         self.version = version
         self._context = context
-        self._rejected = rejected
+        self.rejected = rejected
         self._gone = False
         self._deleted = False
         self._terminated: TerminationReason | None = rejected
@@ -94,7 +98,7 @@ class PodWorker:
         self._reported: dict[str, Any] | None = None
         self._report_due = asyncio.Event()
         self._recorded: set[tuple[str, int]] = set()
-        self.ports: Ports = known_ports(context.runtime.home(self.uid) / "ports") or {}
+        self.ports: Ports = known_ports(context.runtime.home(self.uid) / PORTS) or {}
 
     # -- updates -----------------------------------------------------------------------------------------------------
 
@@ -114,7 +118,7 @@ class PodWorker:
     @property
     def holds_resources(self) -> bool:
         """Whether the pod's requests count against the node."""
-        return self._rejected is None and (not self._is_finished or self._is_running)
+        return self.rejected is None and (not self._is_finished or self._is_running)
 
     # -- sync loop ---------------------------------------------------------------------------------------------------
 
@@ -123,7 +127,10 @@ class PodWorker:
         try:
             while not (self._gone and not self._is_running):
                 self._woken.clear()
-                wake_ns = await self._sync()
+                try:
+                    wake_ns = await self._sync()
+                except Exception as error:
+                    wake_ns = self._sync_failed(error)
                 await self._wait(wake_ns)
         finally:
             tasks = [reporting, *self._probing.values(), *self._stopping.values()]
@@ -156,6 +163,18 @@ class PodWorker:
         if ending and not self._is_running:
             await self._delete_pod()
         return self._next_wake_ns(actions)
+
+    def _sync_failed(self, error: Exception) -> int:
+        """Whatever is odd about this pod must not end its worker: report it, and try again."""
+        text = f"{type(error).__name__}: {error}"[:LONGEST_PROBLEM]
+        _log.error("Cannot sync a pod; retrying", pod=self._full_name, err=text)
+        self._record("Warning", "FailedSync", f"error syncing pod: {text}")
+        again_ns = self._after(RETRY_S)
+        for spec, _ in containers_of(self.pod):
+            self._blocked.setdefault(spec["name"], (("CreateContainerError", text), again_ns))
+        with suppress(Exception):
+            self._update_status(self._context.wall_ns(), ending=self._is_over)
+        return again_ns
 
     def _next_wake_ns(self, actions: PodActions) -> int | None:
         wakes = [at for _, at in self._blocked.values()] if actions.start else []
@@ -215,6 +234,8 @@ class PodWorker:
             self._block(start, error.reason, str(error))
         except RunError as error:
             self._block(start, "CreateContainerError", str(error))
+        except (OSError, ValueError) as error:  # of the pod's directory, or of a value that the system cannot take
+            self._block(start, "CreateContainerError", str(error)[:LONGEST_PROBLEM])
         except ControlPlaneError as error:
             _log.v(2).info("A pod waits for the control plane", pod=self._full_name, err=str(error))
             self._blocked[start.container] = (("ContainerCreating", str(error)), self._after(AWAY_S))
@@ -253,7 +274,7 @@ class PodWorker:
         if self.ports or not any(one.get("ports") for one, _ in containers_of(self.pod)):
             return
         self.ports = self._context.assign_ports(self.pod)
-        (self._context.runtime.home(self.uid) / "ports").write_text(json.dumps(self.ports))
+        (self._context.runtime.home(self.uid) / PORTS).write_text(json.dumps(self.ports))
         moved = [
             f"{container}: {number} is {real}"
             for container, own in self.ports.items()
@@ -276,6 +297,10 @@ class PodWorker:
         spec = next((one for one, _ in containers_of(self.pod) if one["name"] == name), {"name": name})
         try:
             await ContainerTermination(self._context, lambda: self.pod, spec).run()
+        except Exception as error:
+            _log.error("Cannot stop a container properly; killing it", pod=self._full_name, err=repr(error))
+            self._context.runtime.kill(self.uid, name)
+            await asyncio.sleep(AWAY_S)
         finally:
             self._stopping.pop(name, None)
             self.wake()
@@ -337,8 +362,8 @@ class PodWorker:
             return
         if self._is_finished and self._reported is self._status:
             return
-        if self._rejected is not None:
-            status = rejected_status(self.pod, self._rejected, now_ns)
+        if self.rejected is not None:
+            status = rejected_status(self.pod, self.rejected, now_ns)
         else:
             status = status_of(
                 self.pod,

@@ -18,6 +18,7 @@ from server.registry.stories import (
     pod,
     tell,
 )
+from situate.core.reconcile.nodes.reports import REPORT
 from situate.server.admission.chain import chain
 from situate.server.requests import Object, Target
 from situate.server.resources import BY_KIND
@@ -269,3 +270,34 @@ def test_no_two_services_have_the_same_address_or_node_port() -> None:
         assert f"failed to allocate IP {taken}: provided IP is already allocated" in text
 
     tell(told, admission=chain)
+
+
+def test_a_new_pod_has_no_report_of_another_one() -> None:
+    async def story(world: World) -> None:
+        await in_default(world)
+        copied = pod("copy")
+        copied["metadata"]["annotations"] = {REPORT: "1.99", "mine": "kept"}
+        made = await world.create(copied)
+        assert made["metadata"]["annotations"] == {"mine": "kept"}
+
+    tell(story, admission=chain)
+
+
+def test_only_a_status_write_is_a_report() -> None:
+    async def story(world: World) -> None:
+        await in_default(world)
+        await world.create(pod("p"))
+
+        async def annotated(report: str | None, subresource: str) -> str | None:
+            obj = await world.get(POD, "p")
+            obj["metadata"]["annotations"] = {} if report is None else {REPORT: report}
+            changed = await world.update(obj, subresource)
+            found: str | None = changed["metadata"].get("annotations", {}).get(REPORT)
+            return found
+
+        assert await annotated("1.7", "") is None
+        assert await annotated("1.2", "status") == "1.2"
+        assert await annotated("1.999999", "") == "1.2"
+        assert await annotated(None, "") == "1.2"
+
+    tell(story, admission=chain)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from situate.core.reconcile.nodes.fencing import KUBERNETES, NodeProfile
+from situate.server.admission.agent_reports import AgentReports
 from situate.server.admission.namespaces import NamespaceLifecycle
 from situate.server.admission.priority import Priority
 from situate.server.admission.services import ServiceAddresses
@@ -16,6 +17,7 @@ def chain(cache: Cache, profile: NodeProfile = KUBERNETES) -> list[Admission]:
     """The plugins of every server; identity adds its own. `profile`: how to treat lost nodes."""
     return [
         NamespaceLifecycle(cache),
+        AgentReports(),
         Priority(cache),
         DefaultTolerations(profile.toleration_s),
         DefaultStorageClass(cache),
