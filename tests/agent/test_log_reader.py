@@ -34,7 +34,6 @@ async def shown(path: Path, wanted: LogQuery) -> str:
         pytest.param(LogOptions(since_s=2), [8, 9], id="since some seconds ago"),
         pytest.param(LogOptions(since_time="2023-11-14T22:13:27Z"), [7, 8, 9], id="since a time"),
         pytest.param(LogOptions(since_s=2**63 - 1), range(10), id="since longer than there was time"),
-        pytest.param(LogOptions(since_time="0000-01-01T00:00:00Z"), range(10), id="since the year 0"),
         pytest.param(LogOptions(since_time="0001-01-01T00:00:00+14:00"), range(10), id="since before the first year"),
         pytest.param(LogOptions(since_time="0999-01-01T00:00:00Z"), range(10), id="since a year of three digits"),
         pytest.param(LogOptions(since_time="9999-12-31T23:59:59-14:00"), [], id="since after the last year"),
