@@ -306,7 +306,7 @@ class PodManager:
         """A pod that cannot be judged is rejected, as by the kubelet."""
         try:
             return rejection(pod, others, self._context.allocatable, node)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - of one pod
             text = f"Pod was rejected: {type(error).__name__}: {error}"[:LONGEST_PROBLEM]
             return TerminationReason(UNEXPECTED, text)
 
@@ -375,7 +375,7 @@ def _only_this_pod(pod: Mapping[str, Any]) -> Iterator[None]:
     """An unexpected error about one pod is logged, and the other pods go on."""
     try:
         yield
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - of one pod
         name = f"{pod['metadata']['name']}_{pod['metadata']['namespace']}"
         _log.error("Cannot handle a pod", pod=name, err=f"{type(error).__name__}: {error}")
 

@@ -171,7 +171,7 @@ async def probe_once(probe: Probe, target: ProbeTarget) -> str:
                 return await _http(handler["httpGet"], target)
     except TimeoutError:
         return f"timed out after {probe.timeout_s:g}s"
-    except Exception as error:  # a probe that cannot even be asked has failed
+    except Exception as error:  # noqa: BLE001 - a probe that cannot even be asked has failed
         return _message(error)[:LONGEST_TEXT]
     return "this node supports exec, tcpSocket and httpGet probes only"
 

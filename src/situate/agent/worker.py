@@ -129,7 +129,7 @@ class PodWorker:
                 self._woken.clear()
                 try:
                     wake_ns = await self._sync()
-                except Exception as error:
+                except Exception as error:  # noqa: BLE001 - of one pod
                     wake_ns = self._sync_failed(error)
                 await self._wait(wake_ns)
         finally:
@@ -297,7 +297,7 @@ class PodWorker:
         spec = next((one for one, _ in containers_of(self.pod) if one["name"] == name), {"name": name})
         try:
             await ContainerTermination(self._context, lambda: self.pod, spec).run()
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - of one pod
             _log.error("Cannot stop a container properly; killing it", pod=self._full_name, err=repr(error))
             self._context.runtime.kill(self.uid, name)
             await asyncio.sleep(AWAY_S)
