@@ -312,6 +312,31 @@ def test_a_job_completes_where_every_part_is_a_process(apart: OwnCluster) -> Non
     assert apart.api.get(path)["status"]["succeeded"] == 3
 
 
+def test_of_two_controllers_over_an_api_server_one_works_and_the_other_takes_over(apart: OwnCluster) -> None:
+    lease = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/situate-controllers"
+    holder = apart.api.get(lease)["spec"]["holderIdentity"]
+    assert holder, "the first has taken the lease"
+
+    def bound() -> int:
+        return sum(one["metadata"]["name"].startswith("twice-") and "nodeName" in one["spec"] for one in apart.pods())
+
+    second = apart.situate_part("controllers")
+    wait_until(lambda: "Attempting to acquire leader lease" in second.said(), "the second to stand by")
+    apart.create(deployment("twice", 5, "registry.test/web:1"))
+    wait_until(lambda: bound() == 5, "its pods to be bound")
+    assert apart.api.get(lease)["spec"]["holderIdentity"] == holder
+    assert "Successfully acquired lease" not in second.said()
+    released = apart.api.get(lease)
+    released["spec"]["holderIdentity"] = ""  # as the first does when it stops
+    released["spec"]["leaseTransitions"] += 1
+    apart.api.put(lease, released)
+    wait_until(lambda: apart.api.get(lease)["spec"]["holderIdentity"] not in ("", holder), "the second to take over")
+    apart.api.patch("/apis/apps/v1/namespaces/default/deployments/twice", {"spec": {"replicas": 7}})
+    wait_until(lambda: bound() == 7, "the second to work")
+    apart.api.delete("/apis/apps/v1/namespaces/default/deployments/twice")
+    wait_until(lambda: bound() == 0, "what it owned to go after it")
+
+
 def test_a_namespace_goes_with_all_that_is_in_it(apart: OwnCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(apart, "namespace", apart.new_namespace("short-lived"))
     apart.create(deployment("web", 2, "registry.test/web:1"), pod("bare"))

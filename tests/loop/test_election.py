@@ -11,7 +11,7 @@ from kube.fake_server import FakeServer
 from server.placing.world import opened
 from situate.kube.client import Client
 from situate.kube.lease_store import ApiLeaseStore
-from situate.loop.election import ElectionRules, Elector
+from situate.loop.election import ElectionRules, Elector, lead
 from situate.loop.leases import LeaseError, LeaseObject, LeaseRecord, LeaseStore
 from situate.server.scheduling.lease_store import RegistryLeaseStore
 from situate.store.memory import MemoryStore
@@ -237,6 +237,62 @@ def test_run_leads_again_after_it_lost_the_lease(play: Play) -> None:
         world.now += 1.1
         await settled(lambda: heard == ["leads", "lost", "leads"])
         running.cancel()
+
+    play(scenario)
+
+
+def test_a_lease_that_another_held_meanwhile_is_lost_although_it_is_free_again(play: Play) -> None:
+    """The holder was asleep: it finds the lease free and could renew, but another has led since."""
+
+    async def scenario(world: World) -> None:
+        one = world.candidate("one", replace(RULES, fenced=True))
+        await one.acquire()
+        await world.put("other", leaseTransitions=1)
+        await world.put("", leaseTransitions=1)
+        async with asyncio.timeout(2):
+            await one.hold()
+        assert not one.may_write(), "until it has stopped what it ran in the old term, and begins anew"
+        await one.acquire()
+        assert (one.may_write(), one.term()) == (True, 2)
+
+    play(scenario)
+
+
+def test_the_work_of_a_leader_that_lost_its_lease_has_ended_before_it_begins_again(play: Play) -> None:
+    async def scenario(world: World) -> None:
+        one, heard = world.candidate("one"), list[str]()
+
+        async def work() -> None:
+            heard.append("begins")
+            try:
+                await asyncio.Future()
+            finally:
+                await asyncio.sleep(0.05)  # it takes a moment to stop
+                heard.append(f"ended, may write: {one.may_write()}")
+
+        leading = asyncio.create_task(lead(one, work))
+        await settled(lambda: heard == ["begins"])
+        await world.put("other", leaseDurationSeconds=1)
+        await settled(lambda: len(heard) == 2)
+        world.now += 1.1
+        await settled(lambda: len(heard) == 3)
+        assert heard == ["begins", "ended, may write: False", "begins"]
+        assert not leading.done()
+        leading.cancel()
+        await asyncio.gather(leading, return_exceptions=True)
+        assert (await world.spec())["holderIdentity"] == "", "released when the work had ended"
+
+    play(scenario)
+
+
+def test_a_leader_whose_work_fails_releases_the_lease_and_says_why(play: Play) -> None:
+    async def scenario(world: World) -> None:
+        async def work() -> None:
+            raise ValueError("broken")
+
+        with pytest.raises(ValueError, match="broken"):
+            await lead(world.candidate("one"), work)
+        assert (await world.spec())["holderIdentity"] == ""
 
     play(scenario)
 

@@ -5,6 +5,8 @@ Safety
   after `lease_s`, which is longer. `may_write` reads the clock on each call, so a process that was stopped and wakes up
   too late finds out before it writes.
 - Where each write carries its term and the server checks that (`fenced`), a late holder may renew in the same term.
+- A holder that finds the lease in somebody else's term has lost it, even if it may take it again at once: meanwhile
+  another has led. `lead` ends the work of the old term before it begins that of the new one.
 
 Liveness
 - A standby watches the Lease and also reads it now and then: it notices a release at once, and a dead leader when the
@@ -17,10 +19,10 @@ import asyncio
 import random
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 from uuid import uuid4
 
 from situate.core.config.types import LeaderElection
@@ -222,7 +224,9 @@ class Elector:
     # -- holding -----------------------------------------------------------------------------------------------------
 
     async def hold(self) -> None:
-        """Renew the lease until that fails for too long; it is not ours any more when this returns."""
+        """Renew the lease until that fails for too long or another has held it. `may_write` is False when this returns,
+        until the next `acquire`."""
+        taken = self._writer.taken
         while True:
             left = 0.0 if self._write_until is None else self._write_until - self._clock()
             await asyncio.sleep(min(self.rules.retry_s, max(0.0, left)))
@@ -230,6 +234,8 @@ class Elector:
                 break
             if not await self.attempt() and not self._before_deadline():
                 break
+            if self._writer.taken != taken:
+                break  # another has led since: what runs on our behalf knows nothing of that
         self._write_until = None
         _log.info("Failed to renew lease", lock=self.rules.lock)
 
@@ -280,3 +286,30 @@ class Elector:
 
     async def _announce(self, what: str) -> None:
         await self._store.announce(self._record.lease, f"{self.identity} {what}")
+
+
+async def lead(elector: Elector, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Do `work` while the lease is ours. When it is lost, end the work, wait for its end, and stand by again.
+
+    Until cancelled; then the lease is released, after the work has ended. Raises what the work raises.
+    """
+    try:
+        while True:
+            await elector.acquire()
+            working = asyncio.create_task(work(), name=f"{elector.rules.name} leader")
+            holding = asyncio.create_task(elector.hold(), name=f"{elector.rules.name} lease")
+            try:
+                await asyncio.wait([working, holding], return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for task in (working, holding):
+                    task.cancel()
+                await asyncio.gather(working, holding, return_exceptions=True)
+            if not working.cancelled():
+                working.result()
+            if holding.cancelled():
+                return  # the work has come to its end
+            holding.result()
+            _log.warning("The lease was lost; standing by", lock=elector.rules.lock)
+    finally:
+        await elector.release()
+        await elector.close()

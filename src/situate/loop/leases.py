@@ -167,6 +167,8 @@ class LeaseWriter:
     ) -> None:
         self.metadata: LeaseObject = {}
         """Metadata to write with each claim, over what is there."""
+        self.taken = 0
+        """How often we tried to take a Lease that was not ours: free, expired, or that of an earlier process."""
         self._store = store
         self._record = record
         self._clock = clock
@@ -185,7 +187,11 @@ class LeaseWriter:
         if found is None:
             return await self._create()
         record.see(found, self._clock())
-        return await self._write() if record.term is not None or may_take() else False
+        if record.term is None:
+            if not may_take():
+                return False
+            self.taken += 1
+        return await self._write()
 
     async def _create(self) -> bool:
         self._record.lease, self._record.term = {}, None

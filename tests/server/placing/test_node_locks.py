@@ -71,3 +71,19 @@ def test_when_too_many_wait_the_next_is_sent_away() -> None:
         await waiting
 
     asyncio.run(story())
+
+
+def test_one_who_gives_up_at_the_moment_of_the_release_gives_up_quietly() -> None:
+    async def story() -> None:
+        locks = NodeLocks()
+        await locks.acquire("n")
+        waiters = [asyncio.create_task(locks.acquire("n")) for _ in range(3)]
+        await asyncio.sleep(0)
+        for waiter in waiters[:2]:
+            waiter.cancel()
+        locks.release("n")  # passes over those that were cancelled, before they have run again
+        ended = await asyncio.gather(*waiters, return_exceptions=True)
+        assert [type(each) for each in ended] == [asyncio.CancelledError, asyncio.CancelledError, type(None)]
+        locks.release("n")
+
+    asyncio.run(story())

@@ -3,13 +3,15 @@
 import asyncio
 
 from server.placing.test_binding import refusal
-from server.placing.world import World
+from server.placing.world import World, pod_object
 from server.scheduling.stories import scheduling, tell, until
 from server.scheduling.test_scheduler import node_of
-from situate.server.placing.bind_transaction import LEASE, LEASES
-from situate.server.requests import SYSTEM
-from situate.server.scheduling.lease_store import server_elector
+from situate.server.placing.bind_transaction import LEASE, LEASES, PODS
+from situate.server.requests import SYSTEM, DeleteOptions, Target
+from situate.server.scheduling.lease_store import fence, server_elector
 from situate.server.scheduling.scheduler import SchedulerSettings
+from situate.store.entries import Revision
+from situate.store.transactions import At, Guard
 
 
 def lease(world: World) -> tuple[str, int]:
@@ -92,7 +94,7 @@ def test_of_two_schedulers_that_elect_one_binds() -> None:
     tell(story)
 
 
-def test_a_leader_whose_writes_carry_no_term_stops_before_another_may_begin() -> None:
+def test_what_a_leader_writes_after_another_took_its_lease_is_refused_by_the_store() -> None:
     async def story(world: World) -> None:
         now = [0.0]
         place = ("kube-system", "controllers")
@@ -100,11 +102,42 @@ def test_a_leader_whose_writes_carry_no_term_stops_before_another_may_begin() ->
             server_elector(world.registry, name, SYSTEM, world.wall_ns, lease=place, clock=lambda: now[0])
             for name in ("one", "two")
         )
+        first, second = (world.registry.fenced(fence(world.registry, each)) for each in (one, two))
+        pods = Target(PODS, "default")
+        assert "is not held" in (await refusal(first.create(pods, pod_object("early"), SYSTEM))).message
         assert await one.attempt()
         assert not await two.attempt()
-        now[0] += 14.9
-        assert not one.may_write()
-        assert not await two.attempt()
-        assert not one.rules.fenced
+        await first.create(pods, pod_object("a"), SYSTEM)
+        now[0] += 15.1
+        assert "is not held" in (await refusal(first.create(pods, pod_object("late"), SYSTEM))).message
+        assert await two.attempt()
+        now[0] -= 15.1  # a clock that lies: the store refuses all the same
+        assert one.may_write()
+        for write in (
+            first.create(pods, pod_object("b"), SYSTEM),
+            first.delete(Target(PODS, "default", "a"), SYSTEM),
+            first.patch(Target(PODS, "default", "a"), "merge", {"metadata": {"labels": {"x": "y"}}}, SYSTEM),
+        ):
+            assert "kube-system/controllers is not held" in (await refusal(write)).message
+        now[0] += 15.1
+        await second.delete(Target(PODS, "default", "a"), SYSTEM, DeleteOptions(grace_s=0))
+
+    tell(story)
+
+
+def test_a_renewal_between_decision_and_commit_costs_a_leader_nothing_but_another_attempt() -> None:
+    async def story(world: World) -> None:
+        one = server_elector(world.registry, "one", SYSTEM, world.wall_ns, lease=("kube-system", "controllers"))
+        guard = fence(world.registry, one)
+        assert await one.attempt()
+        asked = 0
+
+        def renewed_meanwhile() -> Guard:
+            nonlocal asked
+            asked += 1
+            return At("/objects/coordination.k8s.io/leases/kube-system/gone", Revision(7)) if asked == 1 else guard()
+
+        await world.registry.fenced(renewed_meanwhile).create(Target(PODS, "default"), pod_object("a"), SYSTEM)
+        assert asked == 2
 
     tell(story)

@@ -1,6 +1,7 @@
 """`situate controllers`: run the controllers in a process of their own, against an API server."""
 
 import asyncio
+from contextlib import AsyncExitStack
 from typing import Final
 
 import click
@@ -12,9 +13,14 @@ from situate.kube.client import Client
 from situate.kube.controllers import ApiControllers
 from situate.kube.discovery import served_kinds
 from situate.kube.errors import ApiError
+from situate.kube.lease_store import ApiLeaseStore
+from situate.loop.election import ElectionRules, Elector, lead, new_identity
 from situate.loop.logs import Logging, set_up
 
 USER_AGENT: Final = "situate-controllers"
+LEASE: Final = ("kube-system", "situate-controllers")
+"""The lease of the controllers inside a server, too, so that these stand by for those."""
+RULES: Final = ElectionRules(*LEASE)
 
 
 @click.command()
@@ -26,17 +32,26 @@ USER_AGENT: Final = "situate-controllers"
 )
 @verbosity_option
 def controllers(kubeconfig: str | None, context: str | None, nodes: str | None, verbosity: int) -> None:
-    """Run the controllers of Deployments, StatefulSets, DaemonSets, Jobs, CronJobs, budgets, namespaces and garbage."""
+    """Run the controllers of Deployments, StatefulSets, DaemonSets, Jobs, CronJobs, budgets, namespaces and garbage.
+
+    Of several, one works and the others stand by.
+    """
     set_up(Logging(verbosity=verbosity))
     access = access_to(kubeconfig, context)
 
     async def run() -> None:
-
-        async with Client(access, qps=-1, user_agent=USER_AGENT) as client:
+        async with AsyncExitStack() as stack:
+            side = await stack.enter_async_context(Client(access, qps=-1, user_agent=USER_AGENT))
+            elector = Elector(ApiLeaseStore(side, *LEASE, component=USER_AGENT), RULES, new_identity())
+            # What has to wait is judged when it is sent: this client writes nothing unless the lease is ours then.
+            client = await stack.enter_async_context(
+                Client(access, qps=-1, user_agent=USER_AGENT, may_write=elector.may_write)
+            )
             try:
                 kinds = await served_kinds(client)
             except ApiError as error:
                 raise click.ClickException(error.message) from None
-            await ApiControllers(client, kinds, PROFILES[nodes] if nodes else None).run()
+            profile = PROFILES[nodes] if nodes else None
+            await lead(elector, lambda: ApiControllers(client, kinds, profile).run())
 
     asyncio.run(until_stopped(run))

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from types import TracebackType
 from typing import Final
 
@@ -43,7 +43,8 @@ class NodeLocks:
             await turn
         except asyncio.CancelledError:
             if turn.cancelled():
-                waiting.remove(turn)
+                with suppress(ValueError):  # whoever released the lock since has passed over us
+                    waiting.remove(turn)
             else:
                 self.release(node)  # we had just acquired it
             raise

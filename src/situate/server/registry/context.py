@@ -17,6 +17,7 @@ from situate.server.registry.managed_fields import ManagedFieldsCache
 from situate.server.registry.ports import Admission, AuthorizeCreate, TransactionExtension
 from situate.server.resources import Resource
 from situate.store.contract import Store
+from situate.store.transactions import Guard
 
 _PLAIN: Final = Strategy()
 
@@ -37,6 +38,8 @@ class RegistryContext:
     wall_ns: Callable[[], int]
     new_uid: Callable[[], str]
     new_suffix: Callable[[], str]
+    fence: Callable[[], Guard] | None = None
+    """A condition on every write, of a caller who writes only while it leads. Raises StatusError."""
 
     def strategy(self, resource: Resource) -> Strategy:
         """The strategy of a kind; a kind without one has no rules of its own."""

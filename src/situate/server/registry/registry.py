@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -35,6 +37,7 @@ from situate.server.registry.watch import open_watch
 from situate.server.registry.watchers import ObjectWatch
 from situate.server.requests import Caller, DeleteOptions, ListOptions, Object, Target, WatchOptions, WriteOptions
 from situate.store.contract import Store
+from situate.store.transactions import Guard
 from situate.wire.patching import FieldWriter
 
 __all__ = ["BOOKMARKS_S", "PatchType", "Registry", "collecting", "warn"]
@@ -85,6 +88,13 @@ class Registry:
         )
         self._bookmarks_s = bookmarks_s
         self._bookmarking: asyncio.Task[None] | None = None
+
+    def fenced(self, fence: Callable[[], Guard]) -> Registry:
+        """The same registry for somebody who may write only while it leads. `fence` is called for each write: it
+        returns a condition that the transaction checks, or raises StatusError."""
+        other = copy(self)
+        other._context = replace(self._context, fence=fence)
+        return other
 
     async def start(self) -> None:
         """Load the store, then follow it."""

@@ -56,6 +56,8 @@ async def commit(
     guards: list[Guard] = [At(key, Revision(before.revision) if before else ABSENT)]
     if unchanged is not None:
         guards.append(At(unchanged.key, Revision(unchanged.revision)))
+    if context.fence is not None:
+        guards.append(context.fence())
     if value is None:
         value = b"" if new is None else _value(target, new)
     writes: list[Write] = [Delete(key) if new is None else Put(key, value, await _lease(context, target))]

@@ -1,7 +1,8 @@
 """Leases in the registry, and the server's own elections on them.
 
 Each change of holder is a new term, `leaseTransitions`. Holding the lease is no promise, as a holder may be asleep. The
-transaction that commits a bind checks its term, and that keeps a stale scheduler from writing.
+transaction that commits a leader's write checks that the Lease is still as that leader knows it, and that keeps a stale
+leader from writing, whatever its clock says.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 from dataclasses import replace
+from http import HTTPStatus
 from typing import Final
 
 from situate.loop.election import ElectionRules, Elector
@@ -19,11 +21,12 @@ from situate.server.placing.bind_transaction import LEASE, LEASES
 from situate.server.registry.registry import Registry
 from situate.server.registry.stored_object import StoredObject
 from situate.server.requests import SYSTEM, Caller, Object, Target
+from situate.store.entries import Revision
+from situate.store.transactions import At, Guard
 
 RULES: Final = ElectionRules(*LEASE, lease_s=15, renew_deadline_s=15, retry_s=5, first_term=1, fenced=True)
-UNFENCED_RULES: Final = replace(RULES, renew_deadline_s=10, fenced=False)
-"""For leaders whose writes carry no term: they stop before another may begin."""
-"""Renewed rarely: each renewal has the binds of that moment judged again."""
+"""Renewed rarely: each renewal has the writes of that moment judged again."""
+LOST: Final = "the lease {lock} is not held any more, so nothing was written"
 
 
 class RegistryLeaseStore:
@@ -76,8 +79,27 @@ def server_elector(
 ) -> Elector:
     """A candidate for the scheduler's lease, or another one of the server's own."""
     store = RegistryLeaseStore(registry, *lease, caller)
-    rules = RULES if lease == LEASE else replace(UNFENCED_RULES, namespace=lease[0], name=lease[1])
+    rules = replace(RULES, namespace=lease[0], name=lease[1])
     return Elector(store, rules, identity, clock=clock, wall_ns=wall_ns, dice=lambda: 0.0)
+
+
+def fence(registry: Registry, elector: Elector) -> Callable[[], Guard]:
+    """The condition of each write of a leader: that the Lease is still its own, in the same term. `Registry.fenced`
+    takes it."""
+    cache, rules = registry.cache, elector.rules
+    known: tuple[int, str, int] = (0, "", 0)
+
+    def guard() -> Guard:
+        nonlocal known
+        held = cache.get(LEASES, rules.namespace, rules.name) if elector.may_write() else None
+        if held is not None and held.revision != known[0]:
+            spec = held.object(LEASES)["spec"]
+            known = held.revision, spec.get("holderIdentity", ""), spec.get("leaseTransitions", 0)
+        if held is None or known[1:] != (elector.identity, elector.term()):
+            raise StatusError(HTTPStatus.CONFLICT, "LeaseLost", LOST.format(lock=rules.lock))
+        return At(held.key, Revision(held.revision))
+
+    return guard
 
 
 def _versioned(held: StoredObject) -> LeaseObject:

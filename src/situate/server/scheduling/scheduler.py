@@ -19,7 +19,7 @@ from situate.server.placing.binding import Binder
 from situate.server.registry.registry import Registry
 from situate.server.scheduling.explainer import Explainer
 from situate.server.scheduling.feed import EngineFeed
-from situate.server.scheduling.lease_store import server_elector
+from situate.server.scheduling.lease_store import fence, server_elector
 from situate.server.scheduling.port import SCHEDULER, RegistrySchedulingPort
 from situate.store.contract import Store
 
@@ -94,7 +94,7 @@ async def open_scheduler(
     elector = server_elector(registry, settings.identity, SCHEDULER, wall_ns) if settings.elects else None
     may_write = elector.may_write if elector is not None else lambda: True
     port = RegistrySchedulingPort(
-        registry,
+        registry if elector is None else registry.fenced(fence(registry, elector)),
         binder,
         EngineView(engine),
         wall_ns,
