@@ -7,6 +7,7 @@ from typing import Any, cast
 import pytest
 
 from situate.cli.control_plane.process import GAUGES
+from situate.loop.controllers.metrics import ERRORS, SLOW_CALLS, ControllerMetrics
 from situate.loop.metrics import Metrics
 from situate.loop.metrics_table import FAMILIES, Family
 from situate.loop.supervisor import RESTARTS, Supervisor
@@ -39,6 +40,7 @@ def test_the_page_has_what_is_shown_and_nothing_else() -> None:
             *RequestMetrics().collect(),
             *LAG.collect(),
             *Supervisor([]).metrics.collect(),
+            *ControllerMetrics().metrics.collect(),
         )
     }
     assert set(ROWS) == shown | set(GAUGES)
@@ -58,5 +60,6 @@ def test_a_page_names_only_metrics_that_there_are(page: Path) -> None:
     assert set(named) - set(ROWS) == set()
 
 
-def test_the_restarts_of_parts_stand_there_as_they_are() -> None:
-    assert ROWS[RESTARTS.name] == [RESTARTS.kind, "`part`", RESTARTS.help]
+@pytest.mark.parametrize("family", [RESTARTS, ERRORS, SLOW_CALLS], ids=lambda family: family.name)
+def test_what_the_parts_count_stands_there_as_it_is(family: Family) -> None:
+    assert ROWS[family.name] == [family.kind, f"`{family.labels[0]}`", family.help]

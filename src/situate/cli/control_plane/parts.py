@@ -19,6 +19,7 @@ from situate.agent.settings import NodeSettings
 from situate.cli.control_plane.process_agent import process_agent
 from situate.cli.control_plane.settings import ControlPlaneSettings
 from situate.core.reconcile.nodes.fencing import NodeProfile
+from situate.loop.controllers.metrics import ControllerMetrics
 from situate.loop.election import lead
 from situate.loop.logs import Log
 from situate.loop.metrics import Metrics
@@ -63,7 +64,7 @@ async def run_scheduler(
                 await scheduler.drain()
 
 
-async def run_controllers(registry: Registry, identity: str, profile: NodeProfile) -> None:
+async def run_controllers(registry: Registry, identity: str, profile: NodeProfile, metrics: ControllerMetrics) -> None:
     """Until cancelled. Of several servers on one store, one runs the controllers.
 
     Whoever takes the lease has seen what its predecessor wrote: the cache has the revision at which the lease was
@@ -71,7 +72,7 @@ async def run_controllers(registry: Registry, identity: str, profile: NodeProfil
     """
     elector = server_elector(registry, identity, lease=CONTROLLERS_LEASE)
     fenced = registry.fenced(fence(registry, elector))
-    await lead(elector, lambda: RegistryControllers(fenced, profile=profile).run())
+    await lead(elector, lambda: RegistryControllers(fenced, profile=profile, metrics=metrics).run())
 
 
 def hollow_fleet(settings: ControlPlaneSettings, registry: Registry, registered: asyncio.Event) -> HollowNodes:

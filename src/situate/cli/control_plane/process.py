@@ -28,6 +28,7 @@ from situate.cli.control_plane.parts import (
 from situate.cli.control_plane.settings import ControlPlaneSettings
 from situate.cli.control_plane.state import remove_state, write_state
 from situate.loop.clock_jumps import watch_clock
+from situate.loop.controllers.metrics import ControllerMetrics
 from situate.loop.health import Check
 from situate.loop.logs import Log, set_up
 from situate.loop.metrics import Metrics
@@ -112,7 +113,7 @@ async def _run(settings: ControlPlaneSettings) -> int:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            return 0
+            return 0 if stopping.is_set() else 1
     except (StoreError, IdentityError) as error:
         raise InputError(str(error)) from None
 
@@ -156,11 +157,12 @@ async def _open(settings: ControlPlaneSettings) -> AsyncIterator[tuple[Server, S
         to_agents = agent_tls(settings.directory, identity)
         logs = AgentLogs(registry, to_agents)
         tls = identity.authority.tls(settings.host_names(), now())
-        metrics, lag = Metrics(), SnapshotLag(registry, settings.snapshot_lag_s)
+        metrics, counts = Metrics(), ControllerMetrics()
+        lag = SnapshotLag(registry, settings.snapshot_lag_s)
         views = Views(store, cache)
         stack.push_async_callback(views.aclose)
         # 4. Clients of the API in this process: they begin when it is served, and their health is part of its own.
-        parts, registered = _parts(settings, store, registry, binder, metrics), asyncio.Event()
+        parts, registered = _parts(settings, store, registry, binder, metrics, counts), asyncio.Event()
         if settings.nodes:
             parts.append(Part("hollow-nodes", lambda: hollow_fleet(settings, registry, registered).run()))
         else:
@@ -170,7 +172,9 @@ async def _open(settings: ControlPlaneSettings) -> AsyncIterator[tuple[Server, S
         if settings.process_node:
             parts.append(Part("machine-node", lambda: machine_agent(settings, registry, logs).run()))
         supervisor = Supervisor(parts)
-        server = await _serve(settings, registry, views, identity, binder, logs, tls, (metrics, lag), supervisor)
+        server = await _serve(
+            settings, registry, views, identity, binder, logs, tls, (metrics, counts, lag), supervisor
+        )
         stack.push_async_callback(server.stop)
         ensure_kubeconfig(settings.directory / KUBECONFIG, identity.authority, server.url, ADMIN, MASTERS, now())
         yield server, supervisor, registered
@@ -211,7 +215,12 @@ async def _serve(
 
 
 def _parts(
-    settings: ControlPlaneSettings, store: Store, registry: Registry, binder: Binder, metrics: Metrics
+    settings: ControlPlaneSettings,
+    store: Store,
+    registry: Registry,
+    binder: Binder,
+    metrics: Metrics,
+    counts: ControllerMetrics,
 ) -> list[Part]:
     parts = [Part("compaction", lambda: compact_regularly(store)), Part("clock", watch_clock)]
     if settings.scheduler:
@@ -224,5 +233,5 @@ def _parts(
         parts.append(Part("scheduler", lambda: run_scheduler(store, registry, binder, wanted, metrics)))
     if settings.controllers:
         identity = settings.lease_identity()
-        parts.append(Part("controllers", lambda: run_controllers(registry, identity, settings.profile)))
+        parts.append(Part("controllers", lambda: run_controllers(registry, identity, settings.profile, counts)))
     return parts

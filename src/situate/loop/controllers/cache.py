@@ -1,4 +1,8 @@
-"""What controllers read: all objects, reduced to the fields they need, and what to do after each change. Pure."""
+"""What controllers read: all objects, reduced to the fields they need, and what to do after each change. Pure.
+
+An object that does not decode is known by its metadata, so that garbage collection and namespaces handle it. Neither
+its own controller nor that of its owner acts until it can be read again: both would act on a part of what is stored.
+"""
 
 from __future__ import annotations
 
@@ -60,6 +64,12 @@ class Survey:
 
 
 Task: TypeAlias = Reconcile | Collect | Empty | Survey
+Where: TypeAlias = tuple[str, str, str, str]
+"""An object: its API version, kind, namespace and name."""
+
+
+class UnreadableError(Exception):
+    """A controller would act on an object that cannot be read."""
 
 
 class _Any(Model, frozen=True, kw_only=True):
@@ -95,7 +105,11 @@ class ControllerCache:
         self.objects = ObjectIndex()
         self.heartbeats = None if profile is None else Heartbeats(profile)
         self.graph = ObjectGraph([(one.api_version, one.kind) for one in served])
-        self._uids: dict[tuple[str, str, str, str], str] = {}
+        self._uids: dict[Where, str] = {}
+        self._unreadable: dict[Where, tuple[str, tuple[str, ...]]] = {}
+        """Objects that did not decode: why, and the uids of their owners."""
+        self._below: dict[str, dict[Where, None]] = {}
+        """The same, by the uid of an owner."""
         self._ending: dict[str, None] = {}
         self._progress: dict[tuple[str, str], int] = {}
 
@@ -136,7 +150,9 @@ class ControllerCache:
     def drop(self, served: ServedKind, namespace: str, name: str, revision: int, now: Millis = 0) -> list[Task]:
         """An object is gone; what to do now."""
         self._moved(served, revision)
-        uid = self._uids.pop((served.api_version, served.kind, namespace, name), None)
+        where = (served.api_version, served.kind, namespace, name)
+        self._read(where)
+        uid = self._uids.pop(where, None)
         item = None if uid is None else self.graph.by_uid(uid)
         if uid is None or item is None:
             return []
@@ -191,10 +207,49 @@ class ControllerCache:
         struct = _STRUCTS.get((served.api_version, served.kind))
         if struct is None:
             return []
-        new: Any = _DECODERS[served.api_version, served.kind](body)
+        where = (served.api_version, served.kind, meta.namespace, meta.name)
+        self._read(where)
+        try:
+            new: Any = _DECODERS[served.api_version, served.kind](body)
+        except msgspec.DecodeError as error:
+            return self._misread(struct, where, meta, str(error))
         old: Any = self.objects.get(struct, meta.namespace, meta.name)
         self.objects.put(new)
         return self._changed(struct, old, new, now)
+
+    def _read(self, where: Where) -> None:
+        """It can be read again, or is gone."""
+        known = self._unreadable.pop(where, None)
+        for uid in () if known is None else known[1]:
+            self._below[uid].pop(where, None)
+            if not self._below[uid]:
+                del self._below[uid]
+
+    def _misread(self, struct: type[Model], where: Where, meta: StoredMeta, why: str) -> list[Task]:
+        """Call the controllers that would act on it, so that they say why they do not."""
+        owners = tuple(dict.fromkeys(owner.uid for owner in meta.owner_references))
+        self._unreadable[where] = (why, owners)
+        for uid in owners:
+            self._below.setdefault(uid, {})[where] = None
+        if struct is ManagedNode and self.objects.get(ManagedNode, "", meta.name) is None:
+            self.objects.put(ManagedNode(metadata=meta))  # its pods are not without a node
+        tasks: list[Task] = [Reconcile(struct, meta.namespace, meta.name)]
+        for owner in meta.owner_references:
+            manager = _STRUCTS.get((owner.api_version, owner.kind))
+            if manager is not None:
+                tasks.append(Reconcile(manager, meta.namespace, owner.name))
+        return tasks
+
+    def check_readable(self, kind: type[Model], namespace: str, name: str) -> None:
+        """Raises UnreadableError if this object, or one that it owns, did not decode."""
+        if not self._unreadable:
+            return
+        where = (*KINDS[kind], namespace, name)
+        if where in self._unreadable:
+            raise UnreadableError(f"it cannot be read: {self._unreadable[where][0]}")
+        for below in self._below.get(self._uids.get(where, ""), {}):
+            _, what, space, named = below
+            raise UnreadableError(f"its {what} {space}/{named} cannot be read: {self._unreadable[below][0]}")
 
     def _changed(self, struct: type, old: Any, new: Any, now: Millis) -> list[Task]:
         """One of them may be None."""

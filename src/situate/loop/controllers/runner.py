@@ -3,6 +3,8 @@
 - It never calls the controller of one object twice at once, nor before it has seen what that controller wrote last: the
   controller would ask for the same again.
 - It retries a controller whose effects were refused, with exponential backoff (RETRY_FIRST_MS to RETRY_LAST_MS).
+- An exception about one object, whatever it is, stays with that object: it is logged, counted, shown as an event on the
+  object, and retried in the same way. Everything else goes on.
 - It has no state to lose: a new runner calls every controller once.
 """
 
@@ -10,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -17,16 +20,18 @@ from functools import lru_cache
 from typing import Any, Final, assert_never
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from situate.core.model.managed import ManagedNamespace
+from situate.core.model.managed_node import ManagedNode
 from situate.core.model.refs import Millis
-from situate.core.reconcile.effects import Effect, ObjectRef, ReconcileResult, batches, refusal
+from situate.core.reconcile.effects import Effect, ObjectRef, ReconcileResult, RecordEvent, batches, refusal
 from situate.core.reconcile.garbage import collect
 from situate.core.reconcile.namespace import namespace
 from situate.core.reconcile.nodes.cleanup import clean_up
 from situate.core.reconcile.nodes.fencing import NodeProfile
 from situate.core.reconcile.nodes.heartbeats import Heartbeats
 from situate.core.reconcile.nodes.zones import taint_lost_nodes
-from situate.core.reconcile.objects import ref_of
-from situate.core.reconcile.table import reconcile
+from situate.core.reconcile.objects import KINDS, ObjectIndex, ref_of
+from situate.core.reconcile.table import CONTROLLERS, reconcile
 from situate.loop.controllers.cache import (
     Collect,
     ControllerCache,
@@ -37,7 +42,9 @@ from situate.loop.controllers.cache import (
     Task,
     namespace_of,
 )
+from situate.loop.controllers.metrics import ControllerMetrics
 from situate.loop.controllers.port import ControllerPort, RefusedError, WriteResult
+from situate.loop.drive import describe_error
 from situate.loop.logs import Log
 
 WORKERS: Final = 16
@@ -55,6 +62,14 @@ AWAKE_S: Final = 1.0
 ASLEEP_MS: Final = 5_000
 """A runner that did not run for so long was asleep: suspended, swapped out, or busy. Meanwhile it saw no renewals, and
 agents perhaps could not renew."""
+SLOW_S: Final = 1.0
+"""A call that takes longer is logged: nothing else happens in the process meanwhile."""
+LONGEST_WAIT_S: Final = 3_600.0
+"""The longest wait for what is due next; then the runner looks again."""
+FAILED: Final = "FailedReconcile"
+"""The reason of the event on an object whose controller failed."""
+EVENT_TEXT: Final = 1_024
+"""The longest message of such an event."""
 
 _log = Log(__name__)
 
@@ -68,9 +83,11 @@ class Runner:
         port: ControllerPort,
         clock: Callable[[], Millis],
         profile: NodeProfile | None = None,
+        metrics: ControllerMetrics | None = None,
     ) -> None:
         """Without a profile, nodes are not monitored; with one, pass their leases, too."""
         self.view = ControllerCache(served, profile)
+        self.metrics = metrics or ControllerMetrics()
         self.calls = 0
         self.refused = 0
         self._port = port
@@ -87,17 +104,32 @@ class Runner:
         self._running = False
         self._awake_at: Millis = 0
 
-    def seen(self, served: ServedKind, body: bytes) -> None:
-        """An object was added or changed."""
-        self._call(self.view.put(served, body, self._clock()))
+    def seen(self, served: ServedKind, body: bytes, space: str = "", name: str = "") -> None:
+        """An object was added or changed. Its namespace and name are for the log, if the body does not tell them."""
+        try:
+            tasks = self.view.put(served, body, self._clock())
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is about this object
+            self._report(ObjectRef(served.api_version, served.kind, space, name), error)
+            tasks = []
+        self._call(tasks)
 
     def gone(self, served: ServedKind, space: str, name: str, revision: int) -> None:
         """An object was deleted, at this revision."""
-        self._call(self.view.drop(served, space, name, revision, self._clock()))
+        try:
+            tasks = self.view.drop(served, space, name, revision, self._clock())
+        except Exception as error:  # noqa: BLE001 - as above
+            self._report(ObjectRef(served.api_version, served.kind, space, name), error)
+            tasks = []
+        self._call(tasks)
 
-    def renewed(self, body: bytes) -> None:
+    def renewed(self, body: bytes, space: str = "", name: str = "") -> None:
         """A lease of a node was written."""
-        if tasks := self.view.renewed(body, self._clock()):
+        try:
+            tasks = self.view.renewed(body, self._clock())
+        except Exception as error:  # noqa: BLE001 - as above
+            self._report(ObjectRef("coordination.k8s.io/v1", "Lease", space, name), error)
+            return
+        if tasks:
             self._call(tasks)
 
     def lease_gone(self, node: str) -> None:
@@ -166,7 +198,7 @@ class Runner:
                     self._busy[task] = False
                     return task
             self._told.clear()
-            wait_s = (self._due[0][0] - now) / 1_000 if self._due else None
+            wait_s = min((self._due[0][0] - now) / 1_000, LONGEST_WAIT_S) if self._due else None
             with suppress(TimeoutError):
                 async with asyncio.timeout(wait_s):  # wait_for may lose a cancellation
                     await self._told.wait()
@@ -179,6 +211,10 @@ class Runner:
         except RefusedError as error:
             self.refused += 1
             requeue_at = self._clock() + self._backoff(task, settled=error.settled)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is about this object
+            wait_ms = self._backoff(task, settled=False)
+            requeue_at = self._clock() + wait_ms
+            await self._failed(task, error, wait_ms)
         finally:
             told_again = self._busy.pop(task)
             free.release()
@@ -193,27 +229,79 @@ class Runner:
             return 0
         return min(RETRY_FIRST_MS << min(failures - 1, 20), RETRY_LAST_MS)
 
+    async def _failed(self, task: Task, error: Exception, wait_ms: Millis) -> None:
+        ref = self._ref(task)
+        self._report(ref, error, wait_ms)
+        if ref.name:
+            text = f"Error reconciling: {type(error).__name__}: {error}"
+            await self._record(RecordEvent(ref, "Warning", FAILED, text[:EVENT_TEXT]))
+
+    def _report(self, ref: ObjectRef, error: BaseException, wait_ms: Millis = 0) -> None:
+        """Log and count trouble with one object."""
+        self.metrics.errors.add((ref.kind,), 1)
+        where = {"kind": ref.kind, "namespace": ref.namespace, "name": ref.name}
+        if wait_ms:
+            _log.error("A controller failed; retrying", **where, err=describe_error(error), wait_ms=wait_ms)
+        else:
+            _log.error("Controllers cannot read an object; going on without it", **where, err=describe_error(error))
+
+    def _ref(self, task: Task) -> ObjectRef:
+        """The object of a task. Without a name, it is about several."""
+        match task:
+            case Reconcile(kind=kind, namespace=space, name=name):
+                ref = ObjectRef(*KINDS[kind], space, name)
+            case Empty(namespace=name):
+                ref = ObjectRef(*KINDS[ManagedNamespace], "", name)
+            case Collect(uid=uid):
+                collected = self.view.graph.by_uid(uid)
+                return ObjectRef("", "", "", "") if collected is None else collected.ref
+            case Survey():
+                return ObjectRef(*KINDS[ManagedNode], "", "")
+            case _:
+                assert_never(task)
+        item = self.view.has(ref)
+        return ref if item is None else item.ref
+
     async def _one(self, task: Task) -> Millis | None:
         """Call the controller, perform its effects, and wait until we see them."""
+        begun = time.perf_counter()
         owner, outcome = self._outcome(task)
+        took_s = time.perf_counter() - begun
+        if took_s > SLOW_S:
+            self._report_slow(task, took_s)
         self.calls += 1
         written: list[WriteResult] = []
+        problem: Exception | None = None
         try:
             for part in batches(outcome.effects):
                 for start in range(0, len(part), AT_ONCE):
-                    written += await self._perform(task, owner, part[start : start + AT_ONCE])
+                    try:
+                        written += await self._perform(task, owner, part[start : start + AT_ONCE])
+                    except Exception as error:
+                        if not isinstance(task, Survey | Empty):
+                            raise
+                        problem = problem or error  # the other effects are about other objects
+            if problem is not None:
+                raise problem
             if outcome.effects:
                 self._refusals.pop(task, None)
         finally:
             await self._until_seen(written)
         return outcome.requeue_at
 
+    def _report_slow(self, task: Task, took_s: float) -> None:
+        ref = self._ref(task)
+        self.metrics.slow_calls.add((ref.kind,), 1)
+        where = {"kind": ref.kind, "namespace": ref.namespace, "name": ref.name}
+        _log.warning("A controller took long, and nothing else happened meanwhile", **where, seconds=round(took_s, 3))
+
     def _outcome(self, task: Task) -> tuple[ObjectRef | None, ReconcileResult]:
         view, now = self.view, self._clock()
         match task:
             case Reconcile(kind=kind, namespace=space, name=name):
+                view.check_readable(kind, space, name)
                 one: Any = view.objects.get(kind, space, name)
-                if one is None:
+                if one is None or (kind not in CONTROLLERS and kind is not ManagedNode):
                     self._refusals.pop(task, None)
                     return None, ReconcileResult()
                 refused = self._refusals.get(task, "")
@@ -234,10 +322,26 @@ class Runner:
                 heartbeats = self._heartbeats(now)
                 if heartbeats is None:
                     return None, ReconcileResult()
-                look = taint_lost_nodes if what == "zones" else clean_up
-                return None, look(view.objects, heartbeats, now)
+                if what == "leftovers":
+                    return None, clean_up(view.objects, heartbeats, now)
+                return None, self._survey_zones(heartbeats, now)
             case _:
                 assert_never(task)
+
+    def _survey_zones(self, heartbeats: Heartbeats, now: Millis) -> ReconcileResult:
+        """Without the nodes that cannot be surveyed even alone, if there are any."""
+        try:
+            return taint_lost_nodes(self.view.objects, heartbeats, now)
+        except Exception:  # noqa: BLE001 - which node it is about is found out now
+            others = ObjectIndex()
+            for node in self.view.objects.among(ManagedNode):
+                try:
+                    taint_lost_nodes(ObjectIndex([node]), heartbeats, now)
+                except Exception as error:  # noqa: BLE001 - whatever it is, it is about this node
+                    self._report(ref_of(node), error)
+                else:
+                    others.put(node)
+            return taint_lost_nodes(others, heartbeats, now)
 
     def _heartbeats(self, now: Millis) -> Heartbeats | None:
         """When nodes renewed last. After a pause of ours we may have missed renewals: every node gets more time."""
@@ -255,19 +359,19 @@ class Runner:
             self._heartbeats(self._clock())
 
     async def _perform(self, task: Task, owner: ObjectRef | None, part: Sequence[Effect]) -> list[WriteResult]:
-        """Perform these concurrently. Raises the first refusal, when all are done."""
+        """Perform these concurrently. Raises the first refusal or error, when all are done."""
         answers = await asyncio.gather(*(self._port.perform(effect) for effect in part), return_exceptions=True)
-        problem: BaseException | None = None
+        problem: Exception | None = None
         written: list[WriteResult] = []
         for effect, answer in zip(part, answers, strict=True):
-            if isinstance(answer, RefusedError):
-                problem = problem or answer
-                event = None if owner is None else refusal(owner, effect, str(answer))
+            if isinstance(answer, BaseException):
+                # We are not cancelled, or `gather` had raised: something that the effect awaited was.
+                failure = answer if isinstance(answer, Exception) else RefusedError(describe_error(answer))
+                problem = problem or failure
+                event = None if owner is None else refusal(owner, effect, str(failure))
                 if event is not None:
-                    self._refusals[task] = str(answer)
+                    self._refusals[task] = str(failure)
                     await self._record(event)
-            elif isinstance(answer, BaseException):
-                raise answer
             elif answer is not None:
                 written.append(answer)
         if problem is not None:
@@ -279,7 +383,7 @@ class Runner:
     async def _record(self, event: Effect) -> None:
         try:
             await self._port.perform(event)
-        except RefusedError as error:
+        except Exception as error:  # noqa: BLE001 - an event tells of trouble, and makes none
             _log.v(2).info("An event was refused", err=str(error))
 
     async def _until_seen(self, written: Sequence[WriteResult]) -> None:

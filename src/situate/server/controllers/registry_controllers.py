@@ -11,6 +11,7 @@ from typing import Final
 from situate.core.reconcile.nodes.cleanup import LEASES as NODE_LEASES
 from situate.core.reconcile.nodes.fencing import KUBERNETES, NodeProfile
 from situate.loop.controllers.cache import ServedKind
+from situate.loop.controllers.metrics import ControllerMetrics
 from situate.loop.controllers.runner import Runner
 from situate.loop.drive import running_clock
 from situate.loop.logs import Log
@@ -32,13 +33,17 @@ class RegistryControllers:
     """`run` it until it is cancelled."""
 
     def __init__(
-        self, registry: Registry, wall_ns: Callable[[], int] = time.time_ns, profile: NodeProfile | None = KUBERNETES
+        self,
+        registry: Registry,
+        wall_ns: Callable[[], int] = time.time_ns,
+        profile: NodeProfile | None = KUBERNETES,
+        metrics: ControllerMetrics | None = None,
     ) -> None:
         """`profile`: how nodes are monitored; None: not at all."""
         self._registry = registry
         self._profile = profile
         served = [_served(one) for one in RESOURCES if one.stored]
-        self.runner = Runner(served, RegistryPort(registry, wall_ns), running_clock(), profile)
+        self.runner = Runner(served, RegistryPort(registry, wall_ns), running_clock(), profile, metrics)
 
     async def run(self) -> None:
         runner, synced = self.runner, list[asyncio.Event]()
@@ -68,7 +73,7 @@ class RegistryControllers:
     async def _follow(
         self,
         target: Target,
-        seen: Callable[[bytes], None],
+        seen: Callable[[bytes, str, str], None],
         gone: Callable[[str, str, int], None],
         synced: asyncio.Event,
         watched: Callable[[bool], None] = lambda _: None,
@@ -89,7 +94,7 @@ class RegistryControllers:
                         known[key] = None
                         if listed is not None:
                             listed[key] = None
-                        seen(event.stored.to_json(target.resource))
+                        seen(event.stored.to_json(target.resource), *key)
                     elif event.initial_end and listed is not None:
                         for key in [key for key in known if key not in listed]:
                             del known[key]
