@@ -64,7 +64,9 @@ async def run_scheduler(
                 await scheduler.drain()
 
 
-async def run_controllers(registry: Registry, identity: str, profile: NodeProfile, metrics: ControllerMetrics) -> None:
+async def run_controllers(
+    registry: Registry, identity: str, profile: NodeProfile, metrics: ControllerMetrics | None = None
+) -> None:
     """Until cancelled. Of several servers on one store, one runs the controllers.
 
     Whoever takes the lease has seen what its predecessor wrote: the cache has the revision at which the lease was
