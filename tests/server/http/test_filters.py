@@ -91,7 +91,8 @@ def test_a_host_that_is_not_ours_is_refused_before_anything_else() -> None:
 def test_one_request_too_many_is_asked_to_come_again(groups: tuple[str, ...], code: int) -> None:
     async def story() -> None:
         slow = Slow()
-        async with world(limits=Limits(writes=2), specials=slow.specials, door=Door(groups=groups)) as here:
+        limits = Limits(writes=2, queue=0)
+        async with world(limits=limits, specials=slow.specials, door=Door(groups=groups)) as here:
             async with asyncio.TaskGroup() as tasks:
                 first = [tasks.create_task(here.ask("POST", REVIEWS, REVIEW)) for _ in range(2)]
                 await slow.until(2)

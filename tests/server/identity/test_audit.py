@@ -178,3 +178,29 @@ def test_a_line_cannot_be_forged_by_what_a_client_sends(tmp_path: Path) -> None:
     log.close()
     assert len(log.path.read_bytes().splitlines()) == 1
     assert written(log)[0]["requestURI"] == '/x\n{"kind":"Event"}'
+
+
+def test_a_long_uri_and_a_long_agent_are_cut_off(tmp_path: Path) -> None:
+    log = log_in(tmp_path)
+    log.start()
+    note(log, uri="/" + "u" * 60_000, agent="a" * 60_000)
+    log.close()
+    (event,) = written(log)
+    assert event["requestURI"] == "/" + "u" * 2_047 + "...TRUNCATED"
+    assert event["userAgent"] == "a" * 1_024 + "...TRUNCATED"
+
+
+@pytest.mark.parametrize("caller", [None, Caller("system:anonymous"), Caller("mallory")])
+def test_who_is_refused_all_the_time_does_not_flush_the_log(caller: Caller | None, tmp_path: Path) -> None:
+    log = log_in(tmp_path, buffer=100_000)
+    log.start()
+    for number in range(20_000):
+        now = AT_NS + number * 1_000_000  # twenty seconds in all
+        log.record(AuditRecord(caller, Attributes("get", path=f"/{number}"), f"/{number}", 403, now))
+    log.record(AuditRecord(JANE, CREATE, "/x", 403, AT_NS))
+    log.close()
+    events = written(log)
+    assert 1_300 < len(events) < 1_500
+    assert events[-1]["user"]["username"] == "jane"
+    assert log.suppressed == 20_001 - len(events)
+    assert log.dropped == 0

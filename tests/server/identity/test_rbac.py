@@ -92,6 +92,24 @@ def test_decisions_are_not_remembered_without_end(monkeypatch: pytest.MonkeyPatc
         assert len(rights._decisions) <= 10
 
 
+@pytest.mark.parametrize("namespace, path", [("n" * 3_000, ""), ("", "/" + "p" * 3_000)], ids=["namespaces", "paths"])
+def test_long_text_of_a_request_is_not_remembered(namespace: str, path: str) -> None:
+    rights = Rbac(Memory())
+    resource = "pods" if namespace else ""
+    for number in range(100):
+        asked = Attributes("get", "", resource, "", namespace + str(number), path=path + str(number) if path else "")
+        assert not rights.allows(JANE, asked).allowed
+    assert not rights._decisions
+
+
+def test_a_full_cache_keeps_the_newest_decisions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rbac, "MAX_CACHED_DECISIONS", 10)
+    rights = Rbac(Memory())
+    for number in range(25):
+        rights.allows(JANE, Attributes("get", path=f"/p{number}"))
+    assert [key[-1] for key in rights._decisions] == [f"/p{number}" for number in range(15, 25)]
+
+
 def test_names_of_objects_take_no_room() -> None:
     memory = Memory(role("reader", READ_PODS), binding("jane", "reader", "User", "jane"))
     rights = Rbac(memory)

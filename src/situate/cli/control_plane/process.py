@@ -63,9 +63,11 @@ STORE_FILE: Final = "store.db"
 ADMIN: Final = "situate-admin"
 REVISION: Final = "situate_store_revision"
 DROPPED: Final = "situate_audit_dropped"
+SUPPRESSED: Final = "situate_audit_suppressed"
 GAUGES: Final = {
     REVISION: "The newest revision that this server has seen.",
     DROPPED: "Notes for the audit log that were dropped, because it could not be written fast enough.",
+    SUPPRESSED: "Refusals left out of the audit log, because the same user had too many of them.",
 }
 REGISTERED_S: Final = 20.0
 """How long to wait for hollow nodes to register before the cluster counts as up without them."""
@@ -209,6 +211,7 @@ async def _serve(
         gauges={
             REVISION: (GAUGES[REVISION], lambda: registry.cache.revision),
             DROPPED: (GAUGES[DROPPED], lambda: identity.identity.audit.dropped),
+            SUPPRESSED: (GAUGES[SUPPRESSED], lambda: identity.identity.audit.suppressed),
         },
         metrics=lambda: b"".join(one.render() for one in (*rendered, supervisor)),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import msgspec
 import yaml
@@ -32,7 +32,17 @@ _YamlLoader: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
-async def read_body(request: web.BaseRequest, most: int) -> bytes:
+class BodyReader(Protocol):
+    """Who reads a body: a request."""
+
+    reading: bool
+    """While it waits for bytes."""
+
+    def hold(self, size: int) -> None:
+        """Count bytes of a body that did not come whole with its headers. Raises StatusError (429)."""
+
+
+async def read_body(request: web.BaseRequest, most: int, reader: BodyReader) -> bytes:
     """The whole body. Raises StatusError (413) before it holds more than `most` bytes, whatever the headers say."""
     headers = request.headers
     length = request.content_length
@@ -45,14 +55,18 @@ async def read_body(request: web.BaseRequest, most: int) -> bytes:
         return b""
     if headers.get("Expect", "").lower() == "100-continue" and request.transport is not None:
         request.transport.write(CONTINUE)
+    reader.reading = True
     piece = await content.readany()
     if content.at_eof() and len(piece) <= most:
+        reader.reading = False
         return piece
     pieces, size = [piece], len(piece)
     while True:
         if size > most:
             raise _too_large(most)
+        reader.hold(len(piece))
         if content.at_eof():
+            reader.reading = False
             return b"".join(pieces)
         piece = await content.readany()
         pieces.append(piece)

@@ -13,6 +13,7 @@ from aiohttp.web_protocol import RequestHandler
 
 from situate.server.errors import StatusError, bad_request
 from situate.server.http import heap
+from situate.server.http.flow_control import ANONYMOUS
 from situate.server.http.responses import status_response
 
 TRIM_AFTER_CONNECTIONS: Final = 128
@@ -21,10 +22,15 @@ so a client that keeps reconnecting cannot keep the server busy with it."""
 
 
 class Connection(RequestHandler):
-    __slots__ = ("head_since", "on_lost", "peer")
+    __slots__ = ("flow", "head_since", "known", "on_lost", "pausing", "peer")
 
     def __init__(self, manager: web.Server, *, loop: asyncio.AbstractEventLoop, **options: Any) -> None:
         super().__init__(manager, loop=loop, **options)
+        self.known = False
+        """Whether a caller with valid credentials has used it."""
+        self.pausing: asyncio.Future[None] | None = None
+        self.flow = ""
+        """Of the last request."""
         self.on_lost: Callable[[], None] | None = None
         self.head_since = 0.0
         """When a request started whose headers are incomplete; 0: none."""
@@ -35,6 +41,27 @@ class Connection(RequestHandler):
     def paused(self) -> bool:
         """Whether the send buffer is above its limit."""
         return self._paused
+
+    def serves(self, level: str, flow: str) -> None:
+        """A request of this flow has come."""
+        self.flow = flow
+        if level != ANONYMOUS:
+            self.known = True
+
+    async def pause(self, seconds: float) -> None:
+        """Read no further request for a while: this client was told to come again later."""
+        self.pausing = self._loop.create_future()
+        timer = self._loop.call_later(seconds, self.go_on)
+        try:
+            await self.pausing
+        finally:
+            timer.cancel()
+            self.pausing = None
+
+    def go_on(self) -> None:
+        """End a pause."""
+        if self.pausing is not None and not self.pausing.done():
+            self.pausing.set_result(None)
 
     def certificate(self) -> bytes | None:
         if self.peer is False:
@@ -64,6 +91,7 @@ class Connection(RequestHandler):
     def connection_lost(self, exc: BaseException | None) -> None:
         tell, self.on_lost = self.on_lost, None
         super().connection_lost(exc)
+        self.go_on()
         if tell is not None:
             tell()
 
@@ -108,6 +136,11 @@ class Listener(web.Server):
     def connection_made(self, handler: RequestHandler, transport: asyncio.Transport) -> None:
         super().connection_made(handler, transport)
         self._came += 1
+
+    def end_pauses(self) -> None:
+        for connection in self.connections:
+            if isinstance(connection, Connection):
+                connection.go_on()
 
     def sweep(self, now: float) -> None:
         for connection in self.connections:

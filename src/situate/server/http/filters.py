@@ -1,5 +1,8 @@
 """The filters of every request: URL, authentication, impersonation, limits, authorization; then the handler.
 
+A request takes a slot once its body has been read, so that a client which never sends it holds a connection and nothing
+else.
+
 Every error becomes a response with a Status. A bug of ours is a line in the log, a 500 and a count.
 """
 
@@ -15,24 +18,24 @@ from pathlib import Path
 from time import perf_counter
 from typing import Final, cast
 
-import msgspec
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.web_protocol import RequestPayloadError
-from msgspec import Struct
 
 from situate.loop.logs import Log
-from situate.server.errors import StatusError, bad_request, too_many_requests
+from situate.server.errors import StatusError, bad_request
 from situate.server.http import query as queries
 from situate.server.http.connection import Connection
+from situate.server.http.flow_control import ANONYMOUS, HEALTH, MUTATING, READ_ONLY, FlowControl, flow_of
 from situate.server.http.host_allowlist import HostAllowlist
 from situate.server.http.metrics import RequestLabels, RequestMetrics
 from situate.server.http.ports import Gate
 from situate.server.http.query import Query
+from situate.server.http.request_state import RequestState
 from situate.server.http.responses import Response, compress, status_response, warning_headers
 from situate.server.http.routing import Router
 from situate.server.http.settings import Limits
-from situate.server.http.urls import NO_URL, RequestUrl, parse_url, verb_of
+from situate.server.http.urls import RequestUrl, parse_url, verb_of
 from situate.server.identity.attributes import Attributes
 from situate.server.identity.audit import AuditRecord
 from situate.server.registry.store_errors import status_error
@@ -40,36 +43,14 @@ from situate.server.registry.warning import collecting
 from situate.server.requests import Caller
 from situate.store.errors import StoreError
 
-UNLIMITED_GROUP: Final = "system:masters"
-BUSY: Final = "too many requests, please try again later"
 STOPPING: Final = "the server is shutting down"
 LATE: Final = "the request did not finish within its time limit"
 PANIC: Final = "A request failed because of a bug in the server"
 INTERNAL: Final = "an error on the server: see request {id} in its log"
 _READS: Final = ("get", "list", "watch", "head", "options")
 _SHOWN: Final = {"create": "POST", "update": "PUT"}
-_NOTHING: Final = Attributes("")
+_HEALTH: Final = ("/healthz", "/livez", "/readyz")
 _log = Log(__name__)
-
-
-class RequestState(Struct):
-    """What is known about a request so far, for its log line, the audit log and the metrics."""
-
-    id: str
-    started: float
-    received_ns: int
-    url: RequestUrl = NO_URL
-    query: Query = msgspec.field(default_factory=dict)
-    attributes: Attributes = _NOTHING
-    caller: Caller | None = None
-    impersonator: Caller | None = None
-    """Who was authenticated, if they impersonate the caller."""
-    decision: str = ""
-    lane: str = ""
-    long_running: bool = False
-    """A watch, or a log that is followed: not counted as in flight."""
-    labels: RequestLabels | None = None
-    late: bool = False
 
 
 class RequestFilters:
@@ -80,6 +61,7 @@ class RequestFilters:
         hosts: HostAllowlist,
         metrics: RequestMetrics,
         limits: Limits,
+        flows: FlowControl,
         wall_ns: Callable[[], int],
     ) -> None:
         self._routing = routing
@@ -87,13 +69,13 @@ class RequestFilters:
         self._hosts = hosts
         self._metrics = metrics
         self._limits = limits
+        self._flows = flows
         self._wall_ns = wall_ns
         self._running: dict[asyncio.Task[object], RequestState] = {}
         self._numbers = itertools.count(1)
         run = secrets.token_hex(8)
         self._run = f"{run[:8]}-{run[8:12]}-4{run[12:15]}-8{run[13:16]}-"
         self.stopping = False
-        self._most = {"readOnly": limits.reads, "mutating": limits.writes}
 
     @property
     def running(self) -> int:
@@ -103,7 +85,7 @@ class RequestFilters:
     # -- one request ---------------------------------------------------------------------------------------------
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        state = RequestState(self._id(request), perf_counter(), self._wall_ns())
+        state = RequestState(self._id(request), perf_counter(), self._wall_ns(), self._flows, self._metrics.in_flight)
         task = cast("asyncio.Task[object]", request.task)
         self._running[task] = state
         warnings: list[str] = []
@@ -114,7 +96,9 @@ class RequestFilters:
             if not state.late:
                 raise
             task.uncancel()
-            response = status_response(StatusError(HTTPStatus.GATEWAY_TIMEOUT, "Timeout", LATE))
+            queued = state.waiting is not None and state.waiting.cancelled()
+            error = self._flows.refused("wait") if queued else StatusError(HTTPStatus.GATEWAY_TIMEOUT, "Timeout", LATE)
+            response = status_response(error)
             response.close = True
         finally:
             del self._running[task]
@@ -124,6 +108,10 @@ class RequestFilters:
         response.headers += f"Audit-Id: {state.id}\r\n"
         if self.stopping:
             response.close = True
+        if response.code == HTTPStatus.TOO_MANY_REQUESTS:
+            response.pause_s = max(state.pause_s, self._limits.refused_pause_s)
+        elif state.pause_s:
+            response.pause_s = state.pause_s
         self._record(request, state, response)
         return cast(web.StreamResponse, response)
 
@@ -133,6 +121,8 @@ class RequestFilters:
             return await self._filtered(request, state)
         except StatusError as error:
             response = status_response(error)
+            if state.caller is None:  # it failed before, or at, its authentication
+                self._spend_budget(request, state)
         except StoreError as error:
             response = status_response(status_error(error))
         except (RequestPayloadError, HttpProcessingError) as error:
@@ -171,43 +161,62 @@ class RequestFilters:
             state.caller = self._gate.impersonate(caller, headers.items())
             state.impersonator, caller = caller, state.caller
         # 4. Limits.
-        state.long_running = verb == "watch" or (url.subresource == "log" and queries.flag(query, "follow") is True)
-        self._enter(state, verb, caller)
+        self._limit(request, state, verb, state.impersonator or caller)
+        lane = READ_ONLY if verb in _READS else MUTATING
+        # The handler of a write takes the slot when it has read the body.
+        if lane == READ_ONLY and not state.long_running and (waiting := state.enter(lane)) is not None:
+            await waiting
         # 5. Authorization.
         try:
             self._gate.authorize(caller, state.attributes)
         except StatusError:
             state.decision = "forbid"
+            # Refusals take their turn, too.
+            if not state.lane and not state.long_running and (waiting := state.enter(lane)) is not None:
+                await waiting
             raise
         state.decision = "allow"
         # 6. The handler.
-        response = await self._routing.handle(request, url, verb, query, caller, state.id)
+        response = await self._routing.handle(request, url, verb, query, caller, state)
         encoding = headers.get("Accept-Encoding", "")
         if encoding and response.code == HTTPStatus.OK:
             limits = self._limits
             return await compress(response, encoding, limits.gzip_bytes, limits.gzip_thread_bytes)
         return response
 
-    def _enter(self, state: RequestState, verb: str, caller: Caller) -> None:
+    def _limit(self, request: web.BaseRequest, state: RequestState, verb: str, sender: Caller) -> None:
+        """Find the level and the flow of a request. Raises StatusError."""
         if self.stopping:
             text = STOPPING
             raise StatusError(HTTPStatus.SERVICE_UNAVAILABLE, "ServiceUnavailable", text, retry_after_s=1)
+        url = state.url
+        state.level, state.flow = flow_of(sender)
+        if isinstance(request.protocol, Connection):
+            request.protocol.serves(state.level, state.flow)
+        if state.level == ANONYMOUS:
+            state.flow = request.remote or ""
+            if not url.plural and url.path.startswith(_HEALTH):
+                state.level = HEALTH
+            elif not self._spend_budget(request, state):
+                raise self._flows.refused("anonymous")
+        state.long_running = verb == "watch" or url.subresource == "log"
         if state.long_running:
+            self._flows.open_stream(state.level, state.flow)
             state.labels = what = self._labels(state)
             self._metrics.long_running[what] = self._metrics.long_running.get(what, 0) + 1
-            return
-        lane = "readOnly" if verb in _READS else "mutating"
-        if self._metrics.in_flight[lane] >= self._most[lane] and UNLIMITED_GROUP not in caller.groups:
-            self._metrics.reject(lane)
-            raise too_many_requests(BUSY, retry_after_s=1)
-        self._metrics.in_flight[lane] += 1
-        state.lane = lane
+
+    def _spend_budget(self, request: web.BaseRequest, state: RequestState) -> bool:
+        """Count a request without valid credentials in the budget of its address. Beyond it, its connection pauses."""
+        if self._flows.within_budget(request.remote or "", state.started):
+            return True
+        state.pause_s = self._limits.anonymous_pause_s
+        return False
 
     def _leave(self, state: RequestState) -> None:
-        if state.lane:
-            self._metrics.in_flight[state.lane] -= 1
+        state.leave()
         if state.labels is not None:
             self._metrics.long_running[state.labels] -= 1
+            self._flows.close_stream(state.level, state.flow)
 
     # -- afterwards ----------------------------------------------------------------------------------------------
 
@@ -252,9 +261,11 @@ class RequestFilters:
 
     def sweep(self, now: float) -> None:
         """Cancel requests that take too long. `now` is a time of perf_counter."""
-        oldest = now - self._limits.request_s
+        oldest, oldest_body = now - self._limits.request_s, now - self._limits.body_s
         for task, state in list(self._running.items()):
-            if not state.long_running and state.started < oldest and not state.late:
+            if state.long_running or state.late:
+                continue
+            if state.started < oldest or (state.reading and state.started < oldest_body):
                 state.late = True
                 task.cancel()
 

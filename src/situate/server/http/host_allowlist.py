@@ -10,6 +10,9 @@ from situate.server.errors import StatusError
 
 ALWAYS: Final = ("localhost", "127.0.0.1", "::1")
 ANY: Final = "*"
+MAX_CACHED_HOSTS: Final = 1_024
+MAX_HOST_LENGTH: Final = 300
+"""Longer than any DNS name with a port. A longer Host is checked each time."""
 
 
 class HostAllowlist:
@@ -22,7 +25,7 @@ class HostAllowlist:
         known = self._known.get(header)
         if known is None:
             known = self._allowed(header)
-            if len(self._known) < 1024:
+            if len(self._known) < MAX_CACHED_HOSTS and len(header) <= MAX_HOST_LENGTH:
                 self._known[header] = known
         if not known:
             text = "the Host of the request is not allowed"

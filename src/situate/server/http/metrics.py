@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
-from typing import Final
+from typing import Final, Protocol
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
@@ -37,6 +37,11 @@ RequestLabels = tuple[str, str, str, str, str, str]
 """The values of `_LABELS`."""
 
 
+class RequestQueues(Protocol):
+    @property
+    def waiting(self) -> int: ...
+
+
 class RequestMetrics(Collector):
     """`gauges` and `others`, the text of other metrics, are called on each scrape."""
 
@@ -54,8 +59,13 @@ class RequestMetrics(Collector):
         self.rejected: dict[str, int] = {}
         """By limit."""
         self.panics = 0
+        self._levels: Mapping[tuple[str, str], RequestQueues] = {}
         self._registry = CollectorRegistry()
         self._registry.register(self)
+
+    def watch_levels(self, levels: Mapping[tuple[str, str], RequestQueues]) -> None:
+        """Show how many requests wait, by priority level and lane."""
+        self._levels = levels
 
     def observe(self, what: RequestLabels, code: int, seconds: float | None) -> None:
         """Record a response; without a duration for long-running requests."""
@@ -103,6 +113,14 @@ class RequestMetrics(Collector):
         for kind, number in self.in_flight.items():
             running.add_metric((kind,), number)
         yield running
+        queued = GaugeMetricFamily(
+            "situate_apiserver_waiting_requests",
+            "Requests that wait for a slot.",
+            labels=("priority_level", "request_kind"),
+        )
+        for (level, kind), slots in self._levels.items():
+            queued.add_metric((level, kind), slots.waiting)
+        yield queued
         long = GaugeMetricFamily("apiserver_longrunning_requests", "Watches and logs that are open.", labels=_LABELS)
         for what, number in list(self.long_running.items()):
             long.add_metric(what, number)

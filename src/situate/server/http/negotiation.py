@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from http import HTTPStatus
 from typing import Final, Literal, TypeAlias
 
 from situate.server.errors import StatusError
+from situate.wire.caching import cached_if_short
 
 JSON: Final = "application/json"
 YAML: Final = "application/yaml"
@@ -60,7 +60,7 @@ def _clauses(header: str) -> list[tuple[str, dict[str, str]]]:
     return [(media, named) for _, media, named in found]
 
 
-@lru_cache(maxsize=256)
+@cached_if_short(entries=256, length=512)
 def parse_accept(header: str) -> Form:
     """The first requested form that the server supports. Raises StatusError (406)."""
     if not header:
@@ -81,7 +81,7 @@ def parse_accept(header: str) -> Form:
     raise not_acceptable()
 
 
-@lru_cache(maxsize=256)
+@cached_if_short(entries=256, length=512)
 def wants_discovery(header: str) -> str:
     """The version of APIGroupDiscoveryList if it is preferred to plain JSON, else "". Raises StatusError (406)."""
     if not header:
@@ -101,7 +101,7 @@ def _media(header: str) -> str:
     return header.partition(";")[0].strip().lower()
 
 
-@lru_cache(maxsize=64)
+@cached_if_short(entries=64, length=512)
 def body_type(header: str) -> Literal["json", "yaml", "protobuf"]:
     """Raises StatusError (415). No header means JSON."""
     media = _media(header)
@@ -115,7 +115,7 @@ def body_type(header: str) -> Literal["json", "yaml", "protobuf"]:
     raise StatusError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", text)
 
 
-@lru_cache(maxsize=64)
+@cached_if_short(entries=64, length=512)
 def patch_type(header: str) -> str:
     """merge, json, strategic or apply. Raises StatusError (415)."""
     found = _PATCHES.get(_media(header), "")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from typing import Any, Final, cast
 from urllib.parse import unquote_plus
 
@@ -15,6 +14,7 @@ from situate.server.http.ports import LogOptions
 from situate.server.kinds.field_errors import forbidden
 from situate.server.registry.list_options import list_problems
 from situate.server.requests import DeleteOptions, FieldValidation, ListOptions, WatchOptions, WriteOptions
+from situate.wire.caching import cached_if_short
 
 Query = Mapping[str, str]
 """The first value of each option. `dryRun` may be repeated; its values are joined by commas."""
@@ -33,7 +33,7 @@ def parse_query(text: str) -> Query:
     return _parsed(text) if text else _EMPTY
 
 
-@lru_cache(maxsize=1024)
+@cached_if_short(entries=1024, length=1024)
 def _parsed(text: str) -> Query:
     found: dict[str, str] = {}
     terms = text.split("&", MAX_OPTIONS + 1)

@@ -6,8 +6,10 @@ from aiohttp import web
 from msgspec import Struct
 
 from situate.server.http import bodies
+from situate.server.http.flow_control import MUTATING
 from situate.server.http.negotiation import Form, parse_accept
 from situate.server.http.query import Query
+from situate.server.http.request_state import RequestState
 from situate.server.http.urls import RequestUrl
 from situate.server.requests import Caller, Target
 from situate.server.resources import Resource
@@ -20,6 +22,7 @@ class ApiRequest(Struct):
     verb: str
     query: Query
     caller: Caller
+    state: RequestState
     max_body_bytes: int
     body: bytes = b""
 
@@ -38,5 +41,8 @@ class ApiRequest(Struct):
         return self.http.headers.get("Content-Type", "")
 
     async def read(self) -> bytes:
-        self.body = await bodies.read_body(self.http, self.max_body_bytes)
+        """The body. The request takes its slot when the body is complete."""
+        self.body = await bodies.read_body(self.http, self.max_body_bytes, self.state)
+        if (waiting := self.state.enter(MUTATING)) is not None:
+            await waiting
         return self.body

@@ -68,7 +68,7 @@ async def _drained(request: web.BaseRequest, transport: asyncio.Transport) -> No
 class Response:
     """The response to a request. aiohttp calls `prepare` and `write_eof`."""
 
-    __slots__ = ("body", "close", "code", "content_type", "headers", "keep_alive", "reason", "written")
+    __slots__ = ("body", "close", "code", "content_type", "headers", "keep_alive", "pause_s", "reason", "written")
 
     def __init__(
         self,
@@ -88,6 +88,8 @@ class Response:
         self.written = False
         """A stream has sent it already."""
         self.keep_alive = True
+        self.pause_s = 0.0
+        """How long to read nothing more from the connection: of a client that was told to come again later."""
 
     async def prepare(self, request: web.BaseRequest) -> None:
         self.keep_alive = request.keep_alive and not self.close
@@ -115,6 +117,8 @@ class Response:
         request.writer.output_size += len(first) + size
         if size <= JOIN_BYTES:
             transport.write(b"".join((first, *pieces)))
+            if self.pause_s and (pause := getattr(request.protocol, "pause", None)) is not None:
+                await pause(self.pause_s)
             # A client that sends requests and reads no responses.
             if getattr(request.protocol, "paused", False):
                 await _drained(request, transport)

@@ -19,6 +19,7 @@ from situate.server.http.pod_logs import PodLogHandler
 from situate.server.http.ports import ComputedResources, CreateHandlers
 from situate.server.http.query import Query
 from situate.server.http.request import ApiRequest
+from situate.server.http.request_state import RequestState
 from situate.server.http.responses import JSON, Response, object_response
 from situate.server.http.scale import ScaleHandler
 from situate.server.http.settings import ServerSettings
@@ -67,7 +68,13 @@ class Router:
         self._version = object_response(HTTPStatus.OK, version_info(settings.version)).body
 
     async def handle(
-        self, http_request: web.BaseRequest, url: RequestUrl, verb: str, query: Query, caller: Caller, audit_id: str
+        self,
+        http_request: web.BaseRequest,
+        url: RequestUrl,
+        verb: str,
+        query: Query,
+        caller: Caller,
+        state: RequestState,
     ) -> Response:
         if not url.plural:
             return self._document(http_request, url.path, query)
@@ -76,7 +83,8 @@ class Router:
             raise no_such_path()
         if deprecated := DEPRECATED.get((resource.group, resource.plural)):
             warn([deprecated])
-        request = ApiRequest(http_request, url, resource, verb, query, caller, self._settings.limits.body_bytes)
+        most, audit_id = self._settings.limits.body_bytes, state.id
+        request = ApiRequest(http_request, url, resource, verb, query, caller, state, most)
         handler = self._create_handlers.get((resource.group, resource.plural, url.subresource))
         if handler is not None:
             if verb != "create":

@@ -16,6 +16,7 @@ from situate.loop.logs import Log
 from situate.server.discovery import Discovery
 from situate.server.http.connection import Listener
 from situate.server.http.filters import RequestFilters
+from situate.server.http.flow_control import FlowControl
 from situate.server.http.health import Health
 from situate.server.http.host_allowlist import HostAllowlist
 from situate.server.http.metrics import RequestMetrics
@@ -124,6 +125,7 @@ class Server:
         deadline = time.perf_counter() + self._settings.limits.stop_s
         while self._filters.running and time.perf_counter() < deadline:
             await asyncio.sleep(POLL_S)
+        self._listener.end_pauses()
         # Responses still being sent have the rest of the time.
         await self._listener.shutdown(max(deadline - time.perf_counter(), LEAST_S))
         if self._sweeper is not None:
@@ -166,6 +168,7 @@ async def serve(
     the text of other metrics of the process."""
     limits = settings.limits
     request_metrics = RequestMetrics(gauges, metrics)
+    flows = FlowControl(limits, request_metrics)
     objects = ObjectHandler(registry, tables, wall_ns)
     streams = OpenStreams(limits.slow_s)
     routing = Router(
@@ -182,7 +185,7 @@ async def serve(
         views,
     )
     hosts = HostAllowlist((*names, *settings.hosts, settings.address))
-    filters = RequestFilters(routing, gate, hosts, request_metrics, limits, wall_ns)
+    filters = RequestFilters(routing, gate, hosts, request_metrics, limits, flows, wall_ns)
     server = Server(settings, filters, streams, request_metrics, tls)
     await server.start()
     return server

@@ -18,9 +18,45 @@ class Limits:
     line_bytes: int = 64 << 10
     """Of the request line, and of one header; then 431 (or 400)."""
     headers: int = 128
+    head_bytes: int = 128 << 10
+    """Of the request line and all headers; then 431."""
+    heads_bytes: int = 64 * MIB
+    """Of all heads that are incomplete; then the connection that sends more is closed."""
     reads: int = 400
-    """Read requests in flight; then 429."""
+    """Read requests in flight of users; the next ones wait in the queues of their users."""
+    reads_per_user: int = 200
     writes: int = 200
+    writes_per_user: int = 100
+    system_reads: int = 200
+    """Slots that only nodes and the parts of the control plane can take."""
+    system_writes: int = 200
+    queue: int = 500
+    """Requests of one user that wait for a slot; then 429."""
+    turn: int = 16
+    """Requests of one user that start in one turn of the event loop; the next ones wait for the next turn."""
+    streams: int = 6_000
+    """Watches and logs of users; then 429. Those of nodes and of the control plane's parts are not limited."""
+    streams_per_user: int = 2_000
+    bodies_bytes: int = 64 * MIB
+    """Of bodies of requests that are read, wait or run, without those that came with their headers; then 429."""
+    bodies_bytes_per_user: int = 16 * MIB
+    body_s: float = 30.0
+    """From the headers of a request to the end of its body; then 504."""
+    anonymous: int = 20
+    """Requests in flight of callers without credentials, and as many watches of theirs; then 429."""
+    anonymous_rate: float = 50.0
+    """Requests a second, from one address, without credentials or with wrong ones. The next ones are answered 429 (or
+    401), and nothing more is read from their connections for `anonymous_pause_s`."""
+    anonymous_burst: float = 100.0
+    anonymous_rate_total: float = 500.0
+    """The same for all addresses together."""
+    anonymous_peers: int = 1_024
+    """Addresses whose budgets are remembered."""
+    anonymous_pause_s: float = 5.0
+    refused_pause_s: float = 1.0
+    """How long nothing more is read from a connection whose request was answered 429. It is the Retry-After."""
+    unread_per_user: int = 128
+    """Responses of one user that wait because their clients do not read; the next connection is cut."""
     request_s: float = 60.0
     """For a request that is not long-running; then 504."""
     head_s: float = 32.0

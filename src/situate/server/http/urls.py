@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from http import HTTPStatus
 from typing import Final
 from urllib.parse import unquote_to_bytes
 
 from situate.server.errors import StatusError, bad_request
 from situate.server.resources import BY_PATH, Resource
+from situate.wire.caching import cached_if_short
 
 NO_SUCH: Final = "the server could not find the requested resource"
 NOT_ALLOWED: Final = "the server does not allow this method on the requested resource"
@@ -51,7 +51,7 @@ def wrong_method() -> StatusError:
     return StatusError(HTTPStatus.METHOD_NOT_ALLOWED, "MethodNotAllowed", NOT_ALLOWED)
 
 
-@lru_cache(maxsize=4096)
+@cached_if_short(entries=4096, length=512)
 def parse_url(raw: str) -> RequestUrl:
     """Parse a raw path, without its query. Raises StatusError for a malformed path."""
     path = decode_path(raw)

@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from situate.server.identity.attributes import Attributes
 from situate.server.identity.secret_files import PRIVATE
+from situate.server.identity.token_buckets import TokenBuckets
 from situate.server.requests import Caller
 from situate.wire.bodies import micro_time
 
@@ -31,6 +32,19 @@ GATHER_S: Final = 0.1
 """How long the writer waits for more records once there is one."""
 CHUNK_BYTES: Final = 1024 * 1024
 REFUSED: Final = 400
+
+MAX_URI: Final = 2_048
+"""A longer URI is cut off."""
+MAX_AGENT: Final = 1_024
+"""A longer User-Agent is cut off, as kube-apiserver does."""
+CUT_OFF: Final = "...TRUNCATED"
+REFUSALS_PER_S: Final = 20.0
+"""Refusals of one user that are logged, a second, after a burst. The others are counted. All callers that are not
+authenticated count as one user, so that nobody can flush the log by being refused."""
+REFUSALS_BURST: Final = 1_000.0
+REFUSED_USERS: Final = 1_024
+"""Users whose refusals are counted. The one that was refused least recently is forgotten."""
+_REFUSALS: Final = (401, 403, 429)
 
 READS: Final = frozenset(("get", "list", "watch", "head", "options"))
 HEALTH: Final = ("/healthz", "/livez", "/readyz", "/version", "/metrics")
@@ -76,6 +90,9 @@ class AuditLog:
         self.path: Final = path
         self.dropped = 0
         """Records lost because the buffer was full or the write failed."""
+        self.suppressed = 0
+        """Refusals left out because the same user had too many."""
+        self._refusals = TokenBuckets(REFUSALS_PER_S, REFUSALS_BURST, REFUSED_USERS)
         self.last_error = ""
         """Why the last write failed; empty if it did not."""
         self._wall_ns = wall_ns
@@ -107,9 +124,17 @@ class AuditLog:
         """Log a request that was answered. Never waits."""
         if not is_logged(record.attributes, record.code):
             return
+        if record.code in _REFUSALS:
+            user = record.caller.name if record.caller is not None else ""
+            if not self._refusals.take(user, record.received_ns * 1e-9):
+                self.suppressed += 1
+                return
         if len(self._pending) >= self._buffer:
             self.dropped += 1
             return
+        if len(record.uri) > MAX_URI or len(record.agent) > MAX_AGENT:
+            cut = {"uri": _cut(record.uri, MAX_URI), "agent": _cut(record.agent, MAX_AGENT)}
+            record = msgspec.structs.replace(record, **cut)
         self._pending.append((record, self._wall_ns()))
         if not self._wake.is_set():
             self._wake.set()
@@ -233,6 +258,10 @@ def _event(record: AuditRecord, done_ns: int) -> dict[str, Any]:
     if record.decision:
         event["annotations"] = {"authorization.k8s.io/decision": record.decision}
     return event
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[:most] + CUT_OFF
 
 
 def _user(caller: Caller | None) -> dict[str, Any]:

@@ -21,6 +21,8 @@ AUTHENTICATED: Final = "system:authenticated"
 ANONYMOUS: Final = Caller("system:anonymous", ("system:unauthenticated",))
 MAX_CACHED_CERTIFICATES: Final = 10_000
 """By certificate and User-Agent."""
+MAX_CACHED_AGENT: Final = 256
+"""The length of a User-Agent. With a longer one, the certificate is read for each request."""
 
 
 def unauthorized() -> StatusError:
@@ -95,12 +97,13 @@ class Authentication:
         return VerifiedToken(found, common)
 
     def _by_certificate(self, der: bytes, agent: str) -> Caller | None:
-        known = self._known.get((der, agent))
+        known = self._known.get((der, agent)) if len(agent) <= MAX_CACHED_AGENT else None
         if known is None:
             known = _read(der, agent)
             if len(self._known) >= MAX_CACHED_CERTIFICATES:
                 self._known.clear()
-            self._known[der, agent] = known
+            if len(agent) <= MAX_CACHED_AGENT:
+                self._known[der, agent] = known
         # TLS has checked the time when the connection was opened, which may be long ago.
         good = known.start <= self._clock() <= known.end and known.serial not in self._revoked()
         return known.caller if good and known.caller.name else None

@@ -26,8 +26,10 @@ CLUSTER_BINDINGS: Final = resource_of(API, "clusterrolebindings")
 BINDINGS: Final = resource_of(API, "rolebindings")
 KINDS: Final = (CLUSTER_ROLES, ROLES, CLUSTER_BINDINGS, BINDINGS)
 
-MAX_CACHED_DECISIONS: Final = 100_000
-"""When the cache is full, it is cleared."""
+MAX_CACHED_DECISIONS: Final = 50_000
+"""When the cache is full, the oldest decision is dropped."""
+MAX_CACHED_LENGTH: Final = 256
+"""Of the text of a request in the cache. A decision about a longer path or namespace is computed each time."""
 
 
 class GrantedRule(NamedTuple):
@@ -135,9 +137,11 @@ class Rbac:
                 break
             for name in rule.names:
                 named.setdefault(name, yes)
-        if len(self._decisions) >= MAX_CACHED_DECISIONS:
-            self._decisions.clear()
-        found = self._decisions[key] = CachedDecision(otherwise, named)
+        found = CachedDecision(otherwise, named)
+        if _length(attributes) <= MAX_CACHED_LENGTH:
+            if len(self._decisions) >= MAX_CACHED_DECISIONS:
+                del self._decisions[next(iter(self._decisions))]
+            self._decisions[key] = found
         return found
 
 
@@ -203,6 +207,12 @@ def _described(binding: Object, subject: Mapping[str, str], where: str) -> str:
         who = f"{who}/{subject.get('namespace') or where}"
     shown = f'RoleBinding "{name}/{where}"' if where else f'ClusterRoleBinding "{name}"'
     return f'{shown} of {reference.get("kind", "")} "{reference.get("name", "")}" to {kind} "{who}"'
+
+
+def _length(attributes: Attributes) -> int:
+    """Of the text that the client chose."""
+    named = attributes.namespace, attributes.resource, attributes.subresource, attributes.group
+    return sum(map(len, named), len(attributes.path))
 
 
 def _joined_errors(wrong: list[str]) -> str:

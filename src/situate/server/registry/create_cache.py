@@ -26,6 +26,8 @@ MAX_TEMPLATES: Final = 256
 """The least recently used template is dropped first."""
 MAX_RECENT: Final = 1_024
 """Created pods kept until they are bound. Others are decoded."""
+MAX_RECENT_BYTES: Final = 16 << 10
+"""Of a created pod that is kept. Decoded, it takes about ten times as much."""
 MAX_BODY_BYTES: Final = 8 << 10
 """Longer bodies get no template."""
 
@@ -141,6 +143,8 @@ class RecentCreates:
 
     def put(self, key: str, value: bytes, obj: Object) -> None:
         """Nobody may change `obj` from now on."""
+        if len(value) > MAX_RECENT_BYTES:
+            return
         self._written[key] = (value, obj)
         if len(self._written) > MAX_RECENT:
             self._written.popitem(last=False)

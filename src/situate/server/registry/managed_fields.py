@@ -16,6 +16,8 @@ from situate.wire.patching import FieldWriter, updated
 
 MAX_ENTRIES: Final = 256
 """When the cache is full, it is cleared."""
+MAX_KEY_BYTES: Final = 16 << 10
+"""The fields of larger objects are computed each time."""
 MANAGER_LENGTH: Final = 128
 _FREE: Final = frozenset(
     ("name", "namespace", "uid", "creationTimestamp", "resourceVersion", "generation", "selfLink", "managedFields")
@@ -42,6 +44,8 @@ class ManagedFieldsCache:
         if "managedFields" in metadata:  # set by the client, which is rare
             return _entries(updated(None, obj, writer))
         key = _cache_key(obj, writer)
+        if len(key[-1]) > MAX_KEY_BYTES:
+            return _entries(updated(None, obj, writer))
         entries = self._entries.get(key)
         if entries is None:
             if len(self._entries) >= MAX_ENTRIES:

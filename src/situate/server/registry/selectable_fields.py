@@ -118,6 +118,8 @@ def field_of(resource: Resource, label: str) -> str:
 
 MAX_LABEL_SETS: Final = 16_384
 """Label sets shared between objects. When the cache is full, it is cleared."""
+MAX_SHARED_LABELS: Final = 64
+"""Larger label sets are not shared."""
 _NO_LABELS: Final[Mapping[str, str]] = {}
 _label_sets: dict[tuple[tuple[str, str], ...], Mapping[str, str]] = {}
 
@@ -125,6 +127,8 @@ _label_sets: dict[tuple[tuple[str, str], ...], Mapping[str, str]] = {}
 def _shared(labels: dict[str, str]) -> Mapping[str, str]:
     if not labels:
         return _NO_LABELS
+    if len(labels) > MAX_SHARED_LABELS:
+        return labels
     if len(_label_sets) >= MAX_LABEL_SETS:
         _label_sets.clear()
     return _label_sets.setdefault(tuple(labels.items()), labels)

@@ -4,11 +4,11 @@ import binascii
 import re
 from calendar import monthrange
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
 from math import isfinite
 from typing import Any, Final
 
 from situate.core.model.quantity import FORMAT_WRONG, NANO, QuantityError, parse_quantity
+from situate.wire.caching import cached_if_short
 
 INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
@@ -19,6 +19,7 @@ MAX_SHOWN: Final = 512
 TOO_DEEP: Final = "exceeded max depth"
 OUT_OF_RANGE: Final = "number out of range"
 _CACHED: Final = 16_384
+_CACHED_LENGTH: Final = 64
 
 
 class ValueRefusedError(ValueError):
@@ -56,7 +57,7 @@ def _quantity_text(raw: Any) -> str:
     return repr(raw)
 
 
-@lru_cache(maxsize=_CACHED)
+@cached_if_short(entries=_CACHED, length=_CACHED_LENGTH)
 def _canonical(raw: str, finest: int) -> str:
     text = raw.strip()
     try:
@@ -145,13 +146,13 @@ _HOURS, _MINUTES = 24, 60
 _ZERO_TIME: Final = datetime(1, 1, 1, tzinfo=UTC)
 
 
-@lru_cache(maxsize=_CACHED)
+@cached_if_short(entries=_CACHED, length=_CACHED_LENGTH)
 def time_text(text: str) -> str | None:
     """A Time: RFC 3339 in whole seconds of UTC. None for Go's zero time."""
     return _utc(_moment(text, micros=False), 19)
 
 
-@lru_cache(maxsize=_CACHED)
+@cached_if_short(entries=_CACHED, length=_CACHED_LENGTH)
 def micro_time_text(text: str) -> str | None:
     """A MicroTime: RFC 3339 with exactly six digits of a second. None for Go's zero time."""
     return _utc(_moment(text, micros=True), 26)

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
@@ -15,6 +14,7 @@ from situate.server.kinds.kind import Kind
 from situate.server.kinds.status import name_warnings, reset_status
 from situate.server.kinds.strategy import Strategy, keep_status
 from situate.server.objects import Object
+from situate.wire.caching import cached_if_short
 
 _SPEC: Final = FieldChecks("batch.v1.CronJobSpec")
 MAX_NAME: Final = 52
@@ -78,7 +78,7 @@ def _schedule(spec: Mapping[str, Any], was: Mapping[str, Any] | None, causes: Ca
         causes.invalid(at, schedule, "cannot use both timeZone field and TZ or CRON_TZ in schedule")
 
 
-@lru_cache(maxsize=1_024)
+@cached_if_short(entries=1_024, length=256)
 def _problem(schedule: str) -> str:
     """Empty if the controller can parse the schedule."""
     zone, _, rest = schedule.partition(" ")
@@ -102,7 +102,7 @@ def _zone(zone: str, causes: Causes) -> None:
         causes.invalid(at, zone, f"unknown time zone {zone}")
 
 
-@lru_cache(maxsize=1_024)
+@cached_if_short(entries=1_024, length=256)
 def _is_known(zone: str) -> bool:
     """Uses this machine's time zones. UTC is always known."""
     if zone == "UTC":

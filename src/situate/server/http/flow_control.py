@@ -1,0 +1,160 @@
+"""Who may use how much of the server: priority levels, and what each flow has in use.
+
+A level has slots that no other level can take. Within a level, flows share them (`fair_slots`). As in Kubernetes' API
+Priority and Fairness, system:masters is exempt, and the control plane's parts and nodes have a level of their own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final, TypeVar
+
+from situate.server.errors import StatusError, too_many_requests
+from situate.server.http.fair_slots import FairSlots, QueueFullError, SlotLimits
+from situate.server.http.metrics import RequestMetrics
+from situate.server.http.settings import Limits
+from situate.server.identity.token_buckets import TokenBuckets
+from situate.server.requests import Caller
+
+BUSY: Final = "Too many requests, please try again later."
+MASTERS: Final = "system:masters"
+NODES: Final = "system:nodes"
+UNAUTHENTICATED: Final = "system:unauthenticated"
+ACCOUNT: Final = "system:serviceaccount:"
+EXEMPT: Final = "exempt"
+SYSTEM: Final = "system"
+WORKLOAD: Final = "workload"
+ANONYMOUS: Final = "anonymous"
+HEALTH: Final = "health"
+READ_ONLY: Final = "readOnly"
+MUTATING: Final = "mutating"
+_PARTS: Final = frozenset(("system:kube-scheduler", "system:kube-controller-manager", "system:apiserver"))
+_SYSTEM_NAMESPACE: Final = "kube-system"
+_EVERYBODY: Final = ""
+_Key = TypeVar("_Key")
+
+
+def flow_of(caller: Caller) -> tuple[str, str]:
+    """The priority level and the flow of a caller. The service accounts of a namespace are one flow, because whoever
+    may create one of them may create a thousand."""
+    name, groups = caller.name, caller.groups
+    if MASTERS in groups:
+        return EXEMPT, name
+    if not name.startswith("system:"):
+        return WORKLOAD, name
+    if name.startswith(ACCOUNT):
+        namespace = name[len(ACCOUNT) :].partition(":")[0]
+        return SYSTEM if namespace == _SYSTEM_NAMESPACE else WORKLOAD, f"system:serviceaccounts:{namespace}"
+    if UNAUTHENTICATED in groups:
+        return ANONYMOUS, name
+    return SYSTEM if name in _PARTS or NODES in groups else WORKLOAD, name
+
+
+class FlowControl:
+    def __init__(self, limits: Limits, metrics: RequestMetrics) -> None:
+        self._limits = limits
+        self._metrics = metrics
+        reads = SlotLimits(limits.reads, limits.reads_per_user, limits.queue, limits.turn)
+        writes = SlotLimits(limits.writes, limits.writes_per_user, limits.queue, limits.turn)
+        unknown = SlotLimits(limits.anonymous, limits.anonymous, limits.anonymous, limits.turn)
+        # Health checks take turns and are never refused.
+        health = SlotLimits(limits.reads, limits.reads, limits.connections, limits.turn)
+        self._slots: Final = {
+            (SYSTEM, READ_ONLY): FairSlots(reads._replace(slots=limits.system_reads)),
+            (SYSTEM, MUTATING): FairSlots(writes._replace(slots=limits.system_writes)),
+            (WORKLOAD, READ_ONLY): FairSlots(reads),
+            (WORKLOAD, MUTATING): FairSlots(writes),
+            (ANONYMOUS, READ_ONLY): FairSlots(unknown),
+            (ANONYMOUS, MUTATING): FairSlots(unknown),
+            (HEALTH, READ_ONLY): FairSlots(health),
+            (HEALTH, MUTATING): FairSlots(unknown),
+        }
+        self._streams: dict[tuple[str, str], int] = {}
+        """Long-running requests, by level and flow; the flow "" is all of the level."""
+        self._bodies: dict[str, int] = {}
+        """Bytes of large bodies, by flow; the flow "" is all."""
+        self._unread: dict[str, int] = {}
+        """Responses that wait for their clients, by flow."""
+        self._by_peer = TokenBuckets(limits.anonymous_rate, limits.anonymous_burst, limits.anonymous_peers)
+        self._by_all = TokenBuckets(limits.anonymous_rate_total, limits.anonymous_rate_total, 1)
+        metrics.watch_levels(self._slots)
+
+    # -- slots -----------------------------------------------------------------------------------------------------
+
+    def enter(self, level: str, lane: str, flow: str) -> asyncio.Future[None] | None:
+        """Take a slot, or await the future. Raises StatusError (429) if the queue of the flow is full."""
+        if level == EXEMPT:
+            return None
+        try:
+            return self._slots[level, lane].enter(flow)
+        except QueueFullError:
+            raise self.refused("queue") from None
+
+    def leave(self, level: str, lane: str, flow: str) -> None:
+        if level != EXEMPT:
+            self._slots[level, lane].leave(flow)
+
+    def refused(self, limit: str) -> StatusError:
+        """The 429 for a request beyond this limit, and its count."""
+        self._metrics.reject(limit)
+        return too_many_requests(BUSY, retry_after_s=1)
+
+    # -- long-running requests ---------------------------------------------------------------------------------------
+
+    def open_stream(self, level: str, flow: str) -> None:
+        """Raises StatusError (429)."""
+        limits, streams = self._limits, self._streams
+        of_flow, of_level = streams.get((level, flow), 0), streams.get((level, _EVERYBODY), 0)
+        if level == WORKLOAD and (of_flow >= limits.streams_per_user or of_level >= limits.streams):
+            raise self.refused("longRunning")
+        if level == ANONYMOUS and of_level >= limits.anonymous:
+            raise self.refused("longRunning")
+        streams[level, flow] = of_flow + 1
+        streams[level, _EVERYBODY] = of_level + 1
+
+    def close_stream(self, level: str, flow: str) -> None:
+        for key in ((level, flow), (level, _EVERYBODY)):
+            _add(self._streams, key, -1)
+
+    # -- bodies ------------------------------------------------------------------------------------------------------
+
+    def hold_body(self, flow: str, size: int) -> None:
+        """Count bytes of a large body. Raises StatusError (429) beyond the budget, and counts nothing."""
+        limits, bodies = self._limits, self._bodies
+        everything, own = bodies.get(_EVERYBODY, 0) + size, bodies.get(flow, 0) + size
+        if everything > limits.bodies_bytes or own > limits.bodies_bytes_per_user:
+            raise self.refused("bodies")
+        bodies[_EVERYBODY] = everything
+        bodies[flow] = own
+
+    def release_body(self, flow: str, size: int) -> None:
+        _add(self._bodies, _EVERYBODY, -size)
+        _add(self._bodies, flow, -size)
+
+    # -- unread responses --------------------------------------------------------------------------------------------
+
+    def wait_for_reader(self, flow: str) -> bool:
+        """Whether one more response of this flow may wait until its client reads."""
+        if self._unread.get(flow, 0) >= self._limits.unread_per_user:
+            self._metrics.reject("unread")
+            return False
+        _add(self._unread, flow, 1)
+        return True
+
+    def reader_went_on(self, flow: str) -> None:
+        _add(self._unread, flow, -1)
+
+    # -- anonymous and failing callers -------------------------------------------------------------------------------
+
+    def within_budget(self, peer: str, now: float) -> bool:
+        """Whether a caller that is anonymous, or has failed to authenticate, is within the budget of its address."""
+        return self._by_peer.take(peer, now) and self._by_all.take(_EVERYBODY, now)
+
+
+def _add(counts: dict[_Key, int], key: _Key, number: int) -> None:
+    """Add to a count. Counts of zero are removed, so that the counts do not grow with the flows that ever were."""
+    left = counts.get(key, 0) + number
+    if left:
+        counts[key] = left
+    else:
+        counts.pop(key, None)

@@ -1,0 +1,105 @@
+import asyncio
+
+import pytest
+
+from server.http.world import told
+from situate.server.http.fair_slots import FairSlots, QueueFullError, SlotLimits
+
+
+async def served(slots: FairSlots, wanted: list[str]) -> list[str]:
+    """The flows in the order in which they get the one slot."""
+    order: list[str] = []
+
+    async def one(flow: str) -> None:
+        waiting = slots.enter(flow)
+        if waiting is not None:
+            await waiting
+        order.append(flow)
+        await asyncio.sleep(0)
+        slots.leave(flow)
+
+    async with asyncio.TaskGroup() as tasks:
+        for flow in wanted:
+            tasks.create_task(one(flow))
+    return order
+
+
+def test_flows_take_turns_however_many_requests_one_of_them_has() -> None:
+    async def story() -> None:
+        slots = FairSlots(SlotLimits(slots=1, per_flow=1, queue=100, turn=100))
+        order = await served(slots, ["greedy"] * 20 + ["alice", "bob"])
+        assert order[:4] == ["greedy", "greedy", "alice", "bob"]
+        assert len(order) == 22
+        assert (slots.running, slots.waiting) == (0, 0)
+
+    told(story)
+
+
+def test_a_flow_has_no_more_than_its_own_slots_and_the_rest_are_for_others() -> None:
+    async def story() -> None:
+        slots = FairSlots(SlotLimits(slots=4, per_flow=2, queue=100, turn=100))
+        assert [slots.enter("greedy") is None for _ in range(3)] == [True, True, False]
+        assert slots.enter("alice") is None
+        assert (slots.running, slots.waiting) == (3, 1)
+
+    told(story)
+
+
+def test_a_flow_starts_a_few_requests_in_a_turn_of_the_loop_and_the_rest_in_the_next_ones() -> None:
+    async def story() -> None:
+        slots = FairSlots(SlotLimits(slots=100, per_flow=100, queue=100, turn=2))
+        waiting = []
+        for _ in range(6):
+            future = slots.enter("greedy")  # each has ended before the next one comes
+            if future is None:
+                slots.leave("greedy")
+            else:
+                waiting.append(future)
+        assert slots.enter("alice") is None
+        assert len(waiting) == 4
+        for done in (2, 4):
+            await asyncio.sleep(0)
+            assert sum(future.done() for future in waiting) == done
+
+    told(story)
+
+
+def test_a_full_queue_is_the_flows_own() -> None:
+    async def story() -> None:
+        slots = FairSlots(SlotLimits(slots=1, per_flow=1, queue=2, turn=100))
+        assert slots.enter("greedy") is None
+        for _ in range(2):
+            assert slots.enter("greedy") is not None
+        with pytest.raises(QueueFullError):
+            slots.enter("greedy")
+        assert slots.enter("alice") is not None
+
+    told(story)
+
+
+def test_who_gives_up_waiting_does_not_hold_up_the_others() -> None:
+    async def story() -> None:
+        slots = FairSlots(SlotLimits(slots=1, per_flow=1, queue=2, turn=100))
+        assert slots.enter("alice") is None
+        gone, next_one = slots.enter("bob"), slots.enter("carol")
+        assert gone is not None
+        assert next_one is not None
+        gone.cancel()
+        slots.leave("alice")
+        assert next_one.done()
+        slots.leave("carol")
+        assert (slots.running, slots.waiting) == (0, 0)
+
+    told(story)
+
+
+def test_nothing_is_remembered_of_flows_that_have_gone() -> None:
+    async def story() -> None:
+        slots = FairSlots(SlotLimits(slots=10, per_flow=10, queue=2, turn=100))
+        for number in range(1000):
+            assert slots.enter(f"user-{number}") is None
+            slots.leave(f"user-{number}")
+        await asyncio.sleep(0)
+        assert not slots._flows
+
+    told(story)
