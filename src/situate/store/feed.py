@@ -132,8 +132,11 @@ class FeedWatch:
             self._live.append(Batch(self._feed.revision))
         self._awake.set()
 
-    async def aclose(self) -> None:
+    def close(self) -> None:
         self._closed = True
         self._feed.remove(self)
         self._live.clear()
         self._awake.set()
+
+    async def aclose(self) -> None:
+        self.close()

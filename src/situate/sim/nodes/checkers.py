@@ -5,9 +5,11 @@ Times are true times. Actors use clocks that may drift, and the checks allow for
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from math import ceil
 from typing import Any, Final
 
 import msgspec
@@ -26,6 +28,13 @@ ZONE: Final = "topology.kubernetes.io/zone"
 OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
 BY_TAINT: Final = "DeletionByTaintManager"
 ENDED: Final = ("Succeeded", "Failed")
+JOBS: Final = "/objects/batch/jobs/"
+SCALED: Final = ("/objects/apps/deployments/", "/objects/apps/statefulsets/")
+SURGE: Final = 0.25
+"""How many pods more a Deployment may have while it is updated, by its defaults."""
+SEEN_S: Final = 60.0
+"""For how long a controller may act on what its workload asked for before."""
+REMEMBERED: Final = 100
 SLACK_S: Final = 0.01
 """Times are rounded to milliseconds."""
 
@@ -64,25 +73,73 @@ class PodState:
     body: dict[str, Any] = field(repr=False)
 
 
+class PodCounts:
+    """No controller creates more pods than its workload asks for, whichever server it runs on."""
+
+    def __init__(self, loop: VirtualLoop, log: RunLog) -> None:
+        self._loop = loop
+        self._log = log
+        self._asked: dict[str, deque[tuple[float, int]]] = {}
+        """What each Deployment and StatefulSet asked for lately."""
+        self._completions: dict[str, int] = {}
+
+    def workload(self, key: str, value: bytes) -> None:
+        if key.startswith(JOBS):
+            self._completions[key.rpartition("/")[2]] = _decode(value)["spec"].get("completions", 1)
+        elif key.startswith(SCALED):
+            asked = self._asked.setdefault(key.rpartition("/")[2], deque(maxlen=REMEMBERED))
+            replicas = _decode(value)["spec"].get("replicas", 1)
+            if not asked or asked[-1][1] != replicas:
+                asked.append((self._loop.now, replicas))
+
+    def created(self, pod: PodState, pods: Iterable[PodState]) -> None:
+        name = pod.body["metadata"].get("labels", {}).get("app", "")
+        active = [one for one in pods if _app(one) == name and not one.leaves and one.phase != "Failed"]
+        if name in self._completions:
+            if len(active) > self._completions[name]:
+                self._log.violation(f"job {name} has {len(active)} pods for {self._completions[name]} completions")
+        elif name in self._asked:
+            most = self._most(self._asked[name])
+            if len(active) > most + ceil(SURGE * most):
+                self._log.violation(f"{name} has {len(active)} pods, and asked for {most}")
+
+    def _most(self, asked: deque[tuple[float, int]]) -> int:
+        """The largest number that was asked for lately: a controller may not know the newest yet."""
+        most, until = 0, self._loop.now
+        for at, replicas in reversed(asked):
+            if self._loop.now - until > SEEN_S:
+                break
+            most, until = max(most, replicas), at
+        return most
+
+
+@dataclass(slots=True)
+class ServerTimes:
+    """The clock of a server, and when it last started or knew that it had been paused."""
+
+    clock: DriftingClock
+    began_at: float = 0.0
+
+
 class NodeCheckers:
-    def __init__(self, loop: VirtualLoop, log: RunLog, profile: NodeProfile, control_plane: DriftingClock) -> None:
+    def __init__(self, loop: VirtualLoop, log: RunLog, profile: NodeProfile) -> None:
         self.nodes: dict[str, NodeState] = {}
         self.pods: dict[str, PodState] = {}
         """As stored, by key."""
         self.running: dict[str, dict[str, None]] = {}
         """The machines that run a pod, by uid."""
-        self.began_at = 0.0
-        """When the control plane last started."""
         self.evictions = self.given_up = self.starts = 0
         self._loop = loop
         self._log = log
         self._profile = profile
-        self._clock = control_plane
+        self._server = ServerTimes(DriftingClock())
+        """The server that wrote last."""
+        self.pod_counts = PodCounts(loop, log)
         self._known: dict[str, str] = {}
         self._versions: dict[tuple[str, int], int] = {}
         self._acknowledged: dict[str, int] = {}
         self._let_go: set[tuple[str, str]] = set()
-        self._last_given_up: dict[str, float] = {}
+        self._last_given_up: dict[str, tuple[float, ServerTimes]] = {}
 
     # -- containers
     # ------------------------------------------------------------------------------------------------------
@@ -121,7 +178,8 @@ class NodeCheckers:
     # -- the store
     # -------------------------------------------------------------------------------------------------------
 
-    def committed(self, writes: Sequence[Write]) -> None:
+    def committed(self, writes: Sequence[Write], server: ServerTimes) -> None:
+        self._server = server
         for write in writes:
             if isinstance(write, Put) and write.key.startswith(NODES):
                 self._node(write.key.removeprefix(NODES), _decode(write.value))
@@ -129,6 +187,8 @@ class NodeCheckers:
                 self._pod(write.key.removeprefix(PODS), _decode(write.value))
             elif isinstance(write, Put) and write.key.startswith(LEASES):
                 self._lease(write.key.removeprefix(LEASES), write.value)
+            elif isinstance(write, Put):
+                self.pod_counts.workload(write.key, write.value)
             elif isinstance(write, Delete):
                 self._gone(write.key)
 
@@ -179,13 +239,15 @@ class NodeCheckers:
         last = self._last_given_up.get(node.zone)
         if not rate:
             self._log.violation(f"{what} though {down} of the {len(zone)} nodes of its zone are lost")
-        elif last is not None and (now - last) * self._clock.rate < 1 / rate - SLACK_S:
-            self._log.violation(f"{what} {now - last:.1f} s after another of its zone")
-        self._last_given_up[node.zone] = now
+        elif last is not None and last[1] is self._server:
+            since = (now - last[0]) * self._server.clock.rate
+            if since < 1 / rate - SLACK_S:
+                self._log.violation(f"{what} {since:.1f} s after another of its zone")
+        self._last_given_up[node.zone] = now, self._server
 
     def _too_early(self, what: str) -> None:
-        """No node is tainted and no pod evicted in the first grace period of a control plane."""
-        since = (self._loop.now - self.began_at) * self._clock.rate
+        """No node is tainted and no pod evicted in the first grace period of a server."""
+        since = (self._loop.now - self._server.began_at) * self._server.clock.rate
         if since < self._profile.grace_ms / 1_000 - SLACK_S:
             self._log.violation(f"{what} {since:.1f} s after the control plane started")
 
@@ -210,6 +272,8 @@ class NodeCheckers:
         if new.leaves and (before is None or not before.leaves) and BY_TAINT in targets:
             self._evicted(new)
         self.pods[key] = new
+        if before is None or before.uid != new.uid:
+            self.pod_counts.created(new, self.pods.values())
 
     def _tell(self, before: PodState | None, new: PodState) -> None:
         if before is None or before.uid != new.uid:
@@ -233,12 +297,17 @@ class NodeCheckers:
         self._too_early(what)
         self._all_lost(what)
         patience = min((s for s in pod.patience.values() if s is not None), default=None)
-        wall = self._clock.wall(self._loop.now)
+        wall = self._server.clock.wall(self._loop.now)
         if pod.patience and patience is None:
             self._log.violation(f"{what}, whose taint it tolerates")
         elif patience is not None and wall < node.given_up + patience - SLACK_S:
             after = wall - node.given_up
             self._log.violation(f"{what} {after:.1f} s after that was given up, and not after {patience} s")
+
+
+def _app(pod: PodState) -> str:
+    app: str = pod.body["metadata"].get("labels", {}).get("app", "")
+    return app
 
 
 def _patience(tolerations: Sequence[dict[str, Any]]) -> dict[str, int | None]:

@@ -1,20 +1,23 @@
-"""The real control plane of a world: registry, scheduler and controllers on one store, as one actor.
+"""The real control plane of a world: one or more servers on one store, each an actor with registry, scheduler and
+controllers.
 
-The store survives it: an answered write is durable. A killed process writes nothing more, whatever its tasks still try.
+The store survives them: an answered write is durable. A killed process writes nothing more, whatever its tasks still try.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from random import Random
-from typing import Any, Final
+from typing import Final
 
 from situate.agent.control_plane_local import LocalControlPlane
+from situate.cli.control_plane.parts import run_controllers, run_scheduler
 from situate.core.reconcile.nodes.fencing import NodeProfile
+from situate.loop.metrics import Metrics
 from situate.server.admission.chain import chain
-from situate.server.controllers.registry_controllers import RegistryControllers
+from situate.server.errors import StatusError
 from situate.server.placing.bind_transaction import BindTransactions
 from situate.server.placing.binding import Binder
 from situate.server.registry.cache import Cache
@@ -22,46 +25,28 @@ from situate.server.registry.metadata import NAME_ALPHABET, SUFFIX_LENGTH
 from situate.server.registry.registry import Registry
 from situate.server.requests import SYSTEM, Target
 from situate.server.resources import BY_KIND
-from situate.server.scheduling.scheduler import LostTermError, SchedulerSettings, open_scheduler
+from situate.server.scheduling.scheduler import SchedulerSettings
+from situate.sim.nodes.checkers import NodeCheckers, ServerTimes
 from situate.sim.nodes.run_log import RunLog
-from situate.sim.nodes.virtual_time import Actor, DriftingClock
-from situate.store.errors import ClosedError
-from situate.store.memory import MemoryStore
-from situate.store.transactions import Committed, Guard, Outcome, Write
+from situate.sim.nodes.store_link import SharedStore, StoreLink
+from situate.sim.nodes.virtual_time import Actor, DriftingClock, VirtualLoop
+from situate.store.entries import Revision
+from situate.store.errors import StoreError
+from situate.store.transactions import Write
 
 NAMESPACES: Final = ("default", "kube-system", "kube-node-lease")
 NAMESPACE: Final = BY_KIND["v1", "Namespace"]
-
-
-class StoreProxy:
-    """The store as one process reaches it. A dead process does not reach it any more."""
-
-    def __init__(self, store: MemoryStore, committed: Callable[[Sequence[Write]], None]) -> None:
-        self.open = True
-        self._store = store
-        self._committed = committed
-
-    def __getattr__(self, name: str) -> Any:
-        if not self.open:
-            raise ClosedError
-        return getattr(self._store, name)
-
-    async def commit(self, guards: Iterable[Guard], writes: Iterable[Write]) -> Outcome:
-        asked = list(writes)
-        outcome: Outcome = await self.__getattr__("commit")(guards, asked)
-        if isinstance(outcome, Committed):
-            self._committed(asked)
-        return outcome
-
-    async def aclose(self) -> None:
-        """The store belongs to the world."""
+BEHIND_S: Final = 1.0
+START_AGAIN_S: Final = 1.0
+"""The pause before a server that found no store is started again."""
 
 
 class ControlPlaneProcess:
-    def __init__(self, actor: Actor, store: StoreProxy, profile: NodeProfile, rng: Random) -> None:
+    def __init__(self, actor: Actor, name: str, store: StoreLink, profile: NodeProfile, rng: Random) -> None:
         self.actor = actor
+        self.name = name
         self.ready = False
-        self._store = store
+        self.store = store
         self._profile = profile
         self._rng = rng
         cache, transactions = Cache(store), BindTransactions(time.time_ns, self._uid, profile)
@@ -88,53 +73,54 @@ class ControlPlaneProcess:
                 body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
                 await self.registry.create(Target(NAMESPACE), body, SYSTEM)
         self.ready = True
+        settings = SchedulerSettings(identity=self.name)
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._schedule())
-            group.create_task(RegistryControllers(self.registry, time.time_ns, self._profile).run())
-
-    async def _schedule(self) -> None:
-        while True:
-            settings = SchedulerSettings(identity="situate")
-            async with open_scheduler(
-                self._store, self.registry, self._binder, settings, wall_ns=time.time_ns
-            ) as scheduler:
-                try:
-                    await scheduler.run()
-                except LostTermError:
-                    continue
+            group.create_task(run_scheduler(self.store, self.registry, self._binder, settings, Metrics()))
+            group.create_task(run_controllers(self.registry, self.name, self._profile))
 
     async def kill(self) -> None:
-        self._store.open = False
+        self.store.open = False
+        self.store.heal()
         await self.actor.end()
 
 
-class SimulatedControlPlane:
-    """The current process, if there is one."""
+class SimulatedServer:
+    """One server: its clock, and its current process, if there is one."""
 
     def __init__(
         self,
+        loop: VirtualLoop,
+        number: int,
         clock: DriftingClock,
+        shared: SharedStore,
         profile: NodeProfile,
         rng: Random,
         log: RunLog,
-        committed: Callable[[Sequence[Write]], None],
+        checkers: NodeCheckers,
     ) -> None:
-        self.clock = clock
+        self.name = f"server {number}"
+        self.times = ServerTimes(clock)
         self.process: ControlPlaneProcess | None = None
         self.restarts = 0
-        self._store = MemoryStore()
+        self._loop = loop
+        self._shared = shared
         self._profile = profile
         self._rng = rng
         self._log = log
-        self._committed = committed
+        self._checkers = checkers
 
     def begin(self) -> None:
-        actor = Actor(f"control plane {self.restarts}", self.clock)
+        actor = Actor(f"{self.name}.{self.restarts}", self.times.clock)
         self.restarts += 1
-        store = StoreProxy(self._store, self._committed)
-        made = actor.run(lambda: ControlPlaneProcess(actor, store, self._profile, self._rng))
+        self.times.began_at = self._loop.now
+        store = StoreLink(self._shared, self._committed, self._rng)
+        made = actor.run(lambda: ControlPlaneProcess(actor, self.name, store, self._profile, self._rng))
         self.process = made
         actor.begin(made.run()).add_done_callback(lambda task: self._ended(made, task))
+
+    def _committed(self, revision: Revision, writes: Sequence[Write]) -> None:
+        self._shared.wrote(revision, writes, self._loop.now)
+        self._checkers.committed(writes, self.times)
 
     def _ended(self, process: ControlPlaneProcess, task: asyncio.Task[None]) -> None:
         if self.process is not process:
@@ -142,9 +128,70 @@ class SimulatedControlPlane:
         error = None if task.cancelled() else task.exception()
         while isinstance(error, BaseExceptionGroup):
             error = error.exceptions[0]
-        self._log.violation(f"the control plane crashed: {type(error).__name__}: {error}")
+        if isinstance(error, StoreError | StatusError) and not process.ready:
+            self._log.record(f"{self.name} finds no store, and is started again")
+            self.process = None
+            self._loop.call_later(START_AGAIN_S, self.begin, context=self._loop.world.context())
+            return
+        self._log.violation(f"{self.name} crashed: {type(error).__name__}: {error}")
 
     async def kill(self) -> None:
         process, self.process = self.process, None
         if process is not None:
             await process.kill()
+
+    # -- faults ------------------------------------------------------------------------------------------------------
+
+    def cut_from_store(self) -> None:
+        if self.process is not None:
+            self.process.store.cut()
+
+    def reach_store(self) -> None:
+        if self.process is not None:
+            self.process.store.heal()
+
+
+class SimulatedControlPlane:
+    """All servers of a world. A client is sent to any that accepts connections."""
+
+    def __init__(
+        self,
+        loop: VirtualLoop,
+        clocks: Sequence[DriftingClock],
+        profile: NodeProfile,
+        rng: Random,
+        log: RunLog,
+        checkers: NodeCheckers,
+    ) -> None:
+        self.shared = SharedStore()
+        self._loop = loop
+        self.servers = [
+            SimulatedServer(loop, number, clock, self.shared, profile, Random(rng.random()), log, checkers)  # noqa: S311
+            for number, clock in enumerate(clocks)
+        ]
+        self._rng = Random(rng.random())  # noqa: S311
+
+    @property
+    def restarts(self) -> int:
+        return sum(one.restarts for one in self.servers)
+
+    def begin(self) -> None:
+        for one in self.servers:
+            one.begin()
+
+    async def kill(self) -> None:
+        for one in self.servers:
+            await one.kill()
+
+    def is_behind(self, process: ControlPlaneProcess) -> bool:
+        """Whether it has not seen a write that is some time old."""
+        shared = self.shared
+        late = self._loop.now - shared.newest_at > BEHIND_S
+        return late and process.registry.cache.revision < shared.newest
+
+    def reached(self) -> ControlPlaneProcess | None:
+        """The process that a new connection reaches; None: it is refused."""
+        ready = [one.process for one in self.servers if one.process is not None and one.process.ready]
+        if not ready:
+            return None
+        return ready[0] if len(ready) == 1 else self._rng.choice(ready)

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from situate.core.reconcile.nodes.fencing import DRIFT, NodeProfile
 from situate.sim.nodes.checkers import NodeCheckers
-from situate.sim.nodes.control_plane import SimulatedControlPlane
+from situate.sim.nodes.control_plane import SimulatedControlPlane, SimulatedServer
 from situate.sim.nodes.machine import Machine
 from situate.sim.nodes.network import NetworkFaults
 from situate.sim.nodes.run_log import RunLog
@@ -22,6 +22,7 @@ from situate.sim.nodes.workload import Users
 
 KINDS: Final = (
     "churn",
+    "compactions",
     "control plane pauses",
     "control plane restarts",
     "cuts",
@@ -36,13 +37,20 @@ KINDS: Final = (
     "pauses",
     "reboots",
     "restarts",
+    "several servers",
     "slow messages",
+    "store full",
+    "store outages",
+    "store stalls",
     "vanishing",
 )
-PASSIVE: Final = ("drift", "old disks", *(kind for kind in KINDS if kind.endswith(("messages", "streams"))))
+PASSIVE: Final = ("drift", "old disks", "several servers", *(kind for kind in KINDS if kind.endswith(("messages", "streams"))))
 """Kinds that change how the world behaves, and are not events."""
 ASLEEP_S: Final = 6.0
 """After a pause of this length, by its own clock, the control plane knows that it was paused."""
+MOST_SERVERS: Final = 3
+BREAKS_AFTER_S: Final = 10.0
+"""The store breaks the watches of a server that is paused for longer."""
 ABSENT_S: Final = 40.0
 """The pods of a deleted node are left alone for this long."""
 KEEP_EVERY_S: Final = (5.0, 40.0)
@@ -68,6 +76,9 @@ class FaultKinds:
             late=probability("late messages", 0.1),
             mixed=probability("mixed streams", 0.3),
         )
+
+    def servers(self, rng: Random) -> int:
+        return rng.randint(2, MOST_SERVERS) if "several servers" in self.on else 1
 
     def clock(self, rng: Random) -> DriftingClock:
         if "drift" not in self.on:
@@ -99,7 +110,8 @@ class FaultInjector:
         self._grace_s = profile.grace_ms / 1_000
         self._busy: dict[Machine, None] = {}
         self._cut: dict[Machine, None] = {}
-        self._control_plane_busy = False
+        self._busy_servers: dict[SimulatedServer, None] = {}
+        self._store_busy = False
         self._under_way: list[asyncio.Task[None]] = []
 
     async def play(self, seconds: float) -> None:
@@ -125,11 +137,10 @@ class FaultInjector:
     def _begun(self, kind: str) -> Coroutine[Any, Any, None] | None:
         if kind == "churn":
             return self._users.change_something()
-        if kind.startswith("control"):
-            if self._control_plane_busy:
-                return None
-            self._control_plane_busy = True
-            return self._pause_control_plane() if kind.endswith("pauses") else self._restart_control_plane()
+        if kind in ("control plane pauses", "control plane restarts", "store stalls"):
+            return self._on_server(kind)
+        if kind in ("compactions", "store full", "store outages"):
+            return self._on_store(kind)
         if kind == "cuts of many":
             return self._cut_many()
         if kind == "cuts":
@@ -179,26 +190,86 @@ class FaultInjector:
 
     # -- the control plane ---------------------------------------------------------------------------------------------
 
-    async def _pause_control_plane(self) -> None:
-        process, seconds = self._control_plane.process, self._short()
-        if process is not None:
-            self._log.record("the control plane is paused")
-            process.actor.pause()
-            await asyncio.sleep(seconds)
-            self._log.record("the control plane resumes")
-            if seconds * self._control_plane.clock.rate > ASLEEP_S:
-                self._checkers.began_at = asyncio.get_running_loop().time()
-            process.actor.go_on()
-        self._control_plane_busy = False
+    def _on_server(self, kind: str) -> Coroutine[Any, Any, None] | None:
+        free = [one for one in self._control_plane.servers if one not in self._busy_servers and one.process is not None]
+        if not free:
+            return None
+        one = self._rng.choice(free)
+        self._busy_servers[one] = None
+        of_servers = {
+            "control plane pauses": self._pause_server,
+            "control plane restarts": self._restart_server,
+            "store stalls": self._stall_store,
+        }
+        return self._until_free(one, of_servers[kind](one))
 
-    async def _restart_control_plane(self) -> None:
-        self._log.record("the control plane dies")
-        await self._control_plane.kill()
+    async def _until_free(self, one: SimulatedServer, fault: Coroutine[Any, Any, None]) -> None:
+        await fault
+        del self._busy_servers[one]
+
+    async def _pause_server(self, one: SimulatedServer) -> None:
+        process, seconds = one.process, self._short()
+        if process is None:
+            return
+        self._log.record(f"{one.name} is paused")
+        process.actor.pause()
+        await asyncio.sleep(seconds)
+        self._log.record(f"{one.name} resumes")
+        if seconds * one.times.clock.rate > ASLEEP_S:
+            one.times.began_at = asyncio.get_running_loop().time()
+        if seconds > BREAKS_AFTER_S and not process.store.is_cut:
+            process.store.heal()
+        process.actor.go_on()
+
+    async def _restart_server(self, one: SimulatedServer) -> None:
+        self._log.record(f"{one.name} dies")
+        await one.kill()
         await asyncio.sleep(self._short())
-        self._log.record("the control plane restarts")
-        self._checkers.began_at = asyncio.get_running_loop().time()
-        self._control_plane.begin()
-        self._control_plane_busy = False
+        self._log.record(f"{one.name} restarts")
+        one.begin()
+
+    async def _stall_store(self, one: SimulatedServer) -> None:
+        """The store answers the other servers, and not this one."""
+        self._log.record(f"{one.name} does not reach the store")
+        one.cut_from_store()
+        await asyncio.sleep(self._short())
+        if not self._control_plane.shared.away:
+            self._log.record(f"{one.name} reaches the store again")
+            one.reach_store()
+
+    # -- the store -----------------------------------------------------------------------------------------------------
+
+    def _on_store(self, kind: str) -> Coroutine[Any, Any, None] | None:
+        if kind == "compactions":
+            return self._compact()
+        if self._store_busy:
+            return None
+        self._store_busy = True
+        return self._stop_store() if kind == "store outages" else self._fill_store()
+
+    async def _compact(self) -> None:
+        self._log.record("the store is compacted")
+        await self._control_plane.shared.compact()
+
+    async def _stop_store(self) -> None:
+        self._log.record("the store is away")
+        self._control_plane.shared.away = True
+        for one in self._control_plane.servers:
+            one.cut_from_store()
+        await asyncio.sleep(self._short())
+        self._log.record("the store is back")
+        self._control_plane.shared.away = False
+        self._store_busy = False
+        for one in self._control_plane.servers:
+            one.reach_store()
+
+    async def _fill_store(self) -> None:
+        self._log.record("the store is full")
+        self._control_plane.shared.full = True
+        await asyncio.sleep(self._short())
+        self._log.record("the store has room again")
+        self._control_plane.shared.full = False
+        self._store_busy = False
 
     # -- machines ------------------------------------------------------------------------------------------------------
 

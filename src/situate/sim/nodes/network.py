@@ -120,8 +120,8 @@ class Link:
             self.after(self.delay() + self._rng.uniform(0, 30), self._arrived, sent, reply)
 
     def _arrived(self, sent: _Sent, reply: asyncio.Future[Any]) -> None:
-        process = self.control_plane.process
-        if process is None or not process.ready:
+        process = self.control_plane.reached()
+        if process is None:
             self._answer(reply, ControlPlaneError("connection refused"))
             return
         task = process.actor.begin(sent.to(process), name=sent.name)
@@ -174,8 +174,8 @@ class _Stream:
     def arrived(self) -> None:
         if self._closed:
             return
-        process = self._link.control_plane.process
-        if process is None or not process.ready:
+        process = self._link.control_plane.reached()
+        if process is None:
             self._tell(ControlPlaneError("connection refused"))
             return
         self._task = process.actor.begin(self._follow(process), name=self._sent.name)

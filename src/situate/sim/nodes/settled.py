@@ -16,11 +16,22 @@ def unsettled(
 ) -> list[str]:
     """The differences from the desired state."""
     return [
+        *_servers(control_plane),
         *_nodes(checkers, machines),
         *_pods(checkers),
         *_running(checkers),
         *_workloads(checkers, users, control_plane),
     ]
+
+
+def _servers(control_plane: SimulatedControlPlane) -> Iterator[str]:
+    for one in control_plane.servers:
+        if one.process is None or not one.process.ready:
+            yield f"{one.name} is not ready"
+        elif problem := one.process.registry.cache.problem:
+            yield f"{one.name} does not serve: {problem}"
+        elif control_plane.is_behind(one.process):
+            yield f"{one.name} does not follow the store"
 
 
 def _nodes(checkers: NodeCheckers, machines: Sequence[Machine]) -> Iterator[str]:
@@ -71,7 +82,8 @@ def _workloads(checkers: NodeCheckers, users: Users, control_plane: SimulatedCon
 
 
 def _job(one: DesiredWorkload, control_plane: SimulatedControlPlane) -> Iterator[str]:
-    held = None if control_plane.process is None else control_plane.process.registry.cache.get(JOBS, SPACE, one.name)
+    process = control_plane.reached()
+    held = None if process is None else process.registry.cache.get(JOBS, SPACE, one.name)
     done = 0 if held is None else held.object(JOBS).get("status", {}).get("succeeded", 0)
     if done != one.replicas:
         yield f"{one.name} has {done} of {one.replicas} done"

@@ -50,12 +50,13 @@ class Users:
         self._log = log
         self._patience_s = patience_s
         self._rolled = 0
+        self._patching: dict[str, asyncio.Lock] = {}
 
     async def do(self, what: Callable[[Registry], Awaitable[object]]) -> None:
         """Run a request as the control plane, with its clock and pauses."""
         while True:
-            process = self._control_plane.process
-            if process is not None and process.ready:
+            process = self._control_plane.reached()
+            if process is not None:
                 task = process.actor.begin(_quietly(what, process.registry), name="people")
                 await asyncio.wait([task])
                 if not task.cancelled() and task.exception() is None and task.result():
@@ -132,7 +133,7 @@ class Users:
             case "scale":
                 one.replicas = self._rng.randint(1, 6)
                 self._log.record(f"users scale {one.name} to {one.replicas}")
-                # The value at the time of the request: of two waiting requests, the later may come first.
+                # The value at the time of the request: other changes may have come while this one waited.
                 await self._patch(RESOURCES[one.kind], one.name, lambda: {"spec": {"replicas": one.replicas}})
             case "roll":
                 self._rolled += 1
@@ -143,7 +144,7 @@ class Users:
                 await self._delete_one(one)
 
     async def _delete_one(self, one: DesiredWorkload) -> None:
-        process = self._control_plane.process
+        process = self._control_plane.reached()
         if process is None:
             return
         names = [held.name for held in process.registry.cache.all(PODS, SPACE) if held.labels.get("app") == one.name]
@@ -153,7 +154,9 @@ class Users:
             await self.do(lambda registry: registry.delete(Target(PODS, SPACE, name), SYSTEM, DeleteOptions()))
 
     async def _patch(self, resource: Resource, name: str, patch: Callable[[], Object]) -> None:
-        await self.do(lambda registry: registry.patch(Target(resource, SPACE, name), "merge", patch(), SYSTEM))
+        """One request for an object at a time: through two servers, the older of two could be the last."""
+        async with self._patching.setdefault(name, asyncio.Lock()):
+            await self.do(lambda registry: registry.patch(Target(resource, SPACE, name), "merge", patch(), SYSTEM))
 
     # -- nodes ---------------------------------------------------------------------------------------------------------
 

@@ -48,6 +48,7 @@ class NodeWorldResult:
     digest: str
     faults: str
     nodes: int
+    servers: int
     pods: int
     starts: int
     faults_played: int
@@ -94,9 +95,9 @@ class _World:
         self.profile: NodeProfile = profile or rng.choice([FAST, KUBERNETES])
         self.kinds = FaultKinds(frozenset(kinds if kinds is not None else [k for k in KINDS if rng.random() < PART]))
         self.log = RunLog(loop, trace)
-        clock = self.kinds.clock(rng)
-        self.checkers = NodeCheckers(loop, self.log, self.profile, clock)
-        self.control_plane = SimulatedControlPlane(clock, self.profile, _rng(rng), self.log, self.checkers.committed)
+        clocks = [self.kinds.clock(rng) for _ in range(self.kinds.servers(rng))]
+        self.checkers = NodeCheckers(loop, self.log, self.profile)
+        self.control_plane = SimulatedControlPlane(loop, clocks, self.profile, _rng(rng), self.log, self.checkers)
         zones = rng.randint(1, 3)
         count = rng.randint(3, 8)
         self.machines = [self._machine(f"n{n}", f"zone-{n % zones}", rng, directory) for n in range(count)]
@@ -129,7 +130,10 @@ class _World:
         )
 
     async def play(self) -> NodeWorldResult:
-        self.log.record(f"{self.profile.name}; {len(self.machines)} machines; faults: {self.kinds.named()}")
+        servers = len(self.control_plane.servers)
+        self.log.record(
+            f"{self.profile.name}; {len(self.machines)} machines; {servers} servers; faults: {self.kinds.named()}"
+        )
         self.control_plane.begin()
         for one in self.machines:
             one.power_on()
@@ -182,7 +186,8 @@ class _World:
             faults_played=self.faults.count,
             evictions=self.checkers.evictions,
             given_up=self.checkers.given_up,
-            restarts=self.control_plane.restarts - 1,
+            servers=len(self.control_plane.servers),
+            restarts=self.control_plane.restarts - len(self.control_plane.servers),
             settled_s=settled_s,
             minutes=self.loop.now / 60,
         )
