@@ -9,8 +9,8 @@ from typing import Any, cast
 import pytest
 
 from server.placing.world import World, opened, opened_again
-from situate.cli.control_plane.parts import run_controllers
 from situate.core.reconcile.nodes.fencing import KUBERNETES
+from situate.server.controllers.leader import run_controllers
 from situate.server.placing.bind_transaction import PODS
 from situate.server.requests import SYSTEM, Target
 from situate.server.resources import BY_KIND

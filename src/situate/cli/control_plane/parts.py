@@ -1,4 +1,4 @@
-"""The parts that run beside the API in one process: scheduler, controllers, nodes and the renewal of certificates."""
+"""The parts that run beside the API in one process: nodes, and the renewal of certificates."""
 
 import asyncio
 import ssl
@@ -19,24 +19,12 @@ from situate.agent.settings import NodeSettings
 from situate.cli.control_plane.process_agent import process_agent
 from situate.cli.control_plane.settings import ControlPlaneSettings
 from situate.core.reconcile.nodes.fencing import NodeProfile
-from situate.loop.controllers.metrics import ControllerMetrics
-from situate.loop.election import lead
 from situate.loop.logs import Log
-from situate.loop.metrics import Metrics
-from situate.server.controllers.registry_controllers import RegistryControllers
 from situate.server.identity.setup import IdentityParts
-from situate.server.placing.binding import Binder
 from situate.server.registry.registry import Registry
-from situate.server.scheduling.lease_store import fence, server_elector
-from situate.server.scheduling.scheduler import LostTermError, SchedulerSettings, open_scheduler
-from situate.store.contract import Store
-from situate.store.errors import CompactedError
 
-CONTROLLERS_LEASE: Final = ("kube-system", "situate-controllers")
 NODE: Final = "node"
 """Below the control plane's directory: that of this machine as a node."""
-LIST_AGAIN_S: Final = 1.0
-"""The pause before a scheduler that fell behind begins anew, so that the cache is there before it."""
 RENEW_CERTIFICATE_S: Final = 24 * 3_600.0
 
 _log = Log(__name__)
@@ -44,37 +32,6 @@ _log = Log(__name__)
 
 def now() -> datetime:
     return datetime.now(UTC)
-
-
-async def run_scheduler(
-    store: Store, registry: Registry, binder: Binder, wanted: SchedulerSettings, metrics: Metrics
-) -> None:
-    """Until cancelled. A scheduler that loses its lease starts again from the store: others have decided meanwhile. So
-    does one that was behind for so long that the store compacted what it has not seen."""
-    while True:
-        async with open_scheduler(store, registry, binder, wanted, metrics=metrics) as scheduler:
-            try:
-                await scheduler.run()
-            except LostTermError:
-                _log.warning("The scheduler's lease was lost; standing by")
-            except CompactedError as error:
-                _log.warning("The scheduler fell behind the store; listing again", err=str(error))
-                await asyncio.sleep(LIST_AGAIN_S)
-            finally:
-                await scheduler.drain()
-
-
-async def run_controllers(
-    registry: Registry, identity: str, profile: NodeProfile, metrics: ControllerMetrics | None = None
-) -> None:
-    """Until cancelled. Of several servers on one store, one runs the controllers.
-
-    Whoever takes the lease has seen what its predecessor wrote: the cache has the revision at which the lease was
-    taken, and the store refuses later writes of the predecessor.
-    """
-    elector = server_elector(registry, identity, lease=CONTROLLERS_LEASE)
-    fenced = registry.fenced(fence(registry, elector))
-    await lead(elector, lambda: RegistryControllers(fenced, profile=profile, metrics=metrics).run())
 
 
 def hollow_fleet(settings: ControlPlaneSettings, registry: Registry, registered: asyncio.Event) -> HollowNodes:

@@ -22,8 +22,6 @@ from situate.cli.control_plane.parts import (
     machine_agent,
     now,
     renew_certificates,
-    run_controllers,
-    run_scheduler,
 )
 from situate.cli.control_plane.settings import ControlPlaneSettings
 from situate.cli.control_plane.state import remove_state, write_state
@@ -34,6 +32,7 @@ from situate.loop.logs import Log, set_up
 from situate.loop.metrics import Metrics
 from situate.loop.supervisor import Part, Supervisor
 from situate.server.admission.chain import chain
+from situate.server.controllers.leader import run_controllers
 from situate.server.http.server import Server, serve
 from situate.server.http.settings import ServerSettings as HttpSettings
 from situate.server.identity.bootstrap import bootstrap
@@ -49,7 +48,7 @@ from situate.server.placing.snapshot_lag import SnapshotLag
 from situate.server.placing.specials import specials as placing_specials
 from situate.server.registry.cache import Cache
 from situate.server.registry.registry import Registry
-from situate.server.scheduling.scheduler import SchedulerSettings
+from situate.server.scheduling.scheduler import SchedulerSettings, run_scheduler
 from situate.server.tables import printers
 from situate.server.uids import new_uid
 from situate.server.views.views import Views

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -12,6 +13,7 @@ from situate.core.config.defaults import default_configuration
 from situate.core.config.types import KubeSchedulerConfiguration
 from situate.core.engine.engine import Engine
 from situate.loop.election import Elector
+from situate.loop.logs import Log
 from situate.loop.metrics import Metrics
 from situate.loop.scheduling.session import SchedulingSession, component_name, open_scheduling
 from situate.loop.scheduling.view import EngineView
@@ -22,8 +24,13 @@ from situate.server.scheduling.feed import EngineFeed
 from situate.server.scheduling.lease_store import fence, server_elector
 from situate.server.scheduling.port import SCHEDULER, RegistrySchedulingPort
 from situate.store.contract import Store
+from situate.store.errors import CompactedError
 
 DRAIN_S: Final = 5.0
+LIST_AGAIN_S: Final = 1.0
+"""The pause before a scheduler that fell behind begins anew, so that the cache is there before it."""
+
+_log = Log(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,3 +120,26 @@ async def open_scheduler(
         metrics=metrics,
     ) as session:
         yield Scheduler(session, EngineFeed(store, registry.cache, session.drive.tell), elector)
+
+
+async def run_scheduler(
+    store: Store,
+    registry: Registry,
+    binder: Binder,
+    settings: SchedulerSettings,
+    metrics: Metrics | None = None,
+    wall_ns: Callable[[], int] = time.time_ns,
+) -> None:
+    """Until cancelled. A scheduler that loses its lease starts again from the store: others have decided meanwhile. So
+    does one that was behind for so long that the store compacted what it has not seen."""
+    while True:
+        async with open_scheduler(store, registry, binder, settings, wall_ns=wall_ns, metrics=metrics) as scheduler:
+            try:
+                await scheduler.run()
+            except LostTermError:
+                _log.warning("The scheduler's lease was lost; standing by")
+            except CompactedError as error:
+                _log.warning("The scheduler fell behind the store; listing again", err=str(error))
+                await asyncio.sleep(LIST_AGAIN_S)
+            finally:
+                await scheduler.drain()

@@ -73,7 +73,7 @@ class PodState:
     body: dict[str, Any] = field(repr=False)
 
 
-class PodCounts:
+class PodCountChecker:
     """No controller creates more pods than its workload asks for, whichever server it runs on."""
 
     def __init__(self, loop: VirtualLoop, log: RunLog) -> None:
@@ -134,7 +134,7 @@ class NodeCheckers:
         self._profile = profile
         self._server = ServerTimes(DriftingClock())
         """The server that wrote last."""
-        self.pod_counts = PodCounts(loop, log)
+        self.pod_counts = PodCountChecker(loop, log)
         self._known: dict[str, str] = {}
         self._versions: dict[tuple[str, int], int] = {}
         self._acknowledged: dict[str, int] = {}

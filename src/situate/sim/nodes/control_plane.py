@@ -1,7 +1,7 @@
 """The real control plane of a world: one or more servers on one store, each an actor with registry, scheduler and
 controllers.
 
-The store survives them: an answered write is durable. A killed process writes nothing more, whatever its tasks still try.
+The store survives them: an answered write is durable. A killed process writes nothing more, whatever its tasks try.
 """
 
 from __future__ import annotations
@@ -13,10 +13,9 @@ from random import Random
 from typing import Final
 
 from situate.agent.control_plane_local import LocalControlPlane
-from situate.cli.control_plane.parts import run_controllers, run_scheduler
 from situate.core.reconcile.nodes.fencing import NodeProfile
-from situate.loop.metrics import Metrics
 from situate.server.admission.chain import chain
+from situate.server.controllers.leader import run_controllers
 from situate.server.errors import StatusError
 from situate.server.placing.bind_transaction import BindTransactions
 from situate.server.placing.binding import Binder
@@ -25,7 +24,7 @@ from situate.server.registry.metadata import NAME_ALPHABET, SUFFIX_LENGTH
 from situate.server.registry.registry import Registry
 from situate.server.requests import SYSTEM, Target
 from situate.server.resources import BY_KIND
-from situate.server.scheduling.scheduler import SchedulerSettings
+from situate.server.scheduling.scheduler import SchedulerSettings, run_scheduler
 from situate.sim.nodes.checkers import NodeCheckers, ServerTimes
 from situate.sim.nodes.run_log import RunLog
 from situate.sim.nodes.store_link import SharedStore, StoreLink
@@ -75,8 +74,8 @@ class ControlPlaneProcess:
         self.ready = True
         settings = SchedulerSettings(identity=self.name)
         async with asyncio.TaskGroup() as group:
-            group.create_task(run_scheduler(self.store, self.registry, self._binder, settings, Metrics()))
-            group.create_task(run_controllers(self.registry, self.name, self._profile))
+            group.create_task(run_scheduler(self.store, self.registry, self._binder, settings, wall_ns=time.time_ns))
+            group.create_task(run_controllers(self.registry, self.name, self._profile, wall_ns=time.time_ns))
 
     async def kill(self) -> None:
         self.store.open = False

@@ -44,7 +44,12 @@ KINDS: Final = (
     "store stalls",
     "vanishing",
 )
-PASSIVE: Final = ("drift", "old disks", "several servers", *(kind for kind in KINDS if kind.endswith(("messages", "streams"))))
+PASSIVE: Final = (
+    "drift",
+    "old disks",
+    "several servers",
+    *(kind for kind in KINDS if kind.endswith(("messages", "streams"))),
+)
 """Kinds that change how the world behaves, and are not events."""
 ASLEEP_S: Final = 6.0
 """After a pause of this length, by its own clock, the control plane knows that it was paused."""
