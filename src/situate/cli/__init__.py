@@ -42,6 +42,8 @@ COMMANDS: dict[str, dict[str, str]] = {
         "delete": "Delete objects of a cluster.",
         "events": "Show what happened to placements: binds, evictions and repairs, one line each.",
         "node": "Add nodes to a cluster: hollow ones, or this machine.",
+        "user": "Give people access to a cluster, and take it back.",
+        "token": "Make, list and revoke tokens of users, service accounts and nodes.",
         "server": "Serve the Kubernetes API in the foreground.",
         "scheduler": "Schedule the pods of a real cluster, with kube-scheduler's flags.",
         "controllers": "Run the controllers in a process of their own.",

@@ -1,12 +1,13 @@
 """Objects in memory for the tests: what identity reads of the registry's cache, and a registry that only keeps."""
 
+import asyncio
 from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
-from situate.server.errors import already_exists
-from situate.server.requests import Caller, Object, Target
+from situate.server.errors import already_exists, conflict, not_found
+from situate.server.requests import Caller, DeleteOptions, Object, Target
 from situate.server.resources import BY_KIND, Resource
 
 
@@ -81,3 +82,12 @@ class Memory:
 
     async def update(self, target: Target, obj: Object, caller: Caller) -> Any:
         return self.put(obj)
+
+    async def delete(self, target: Target, caller: Caller, options: DeleteOptions) -> Any:
+        found = self.get(target.resource, target.namespace, target.name)
+        await asyncio.sleep(0)  # as a registry, which lets others in meanwhile
+        if self.get(target.resource, target.namespace, target.name) is None or found is None:
+            raise not_found(target.resource.plural, target.resource.group, target.name)
+        if options.uid and found.value["metadata"]["uid"] != options.uid:
+            raise conflict(target.resource.plural, target.resource.group, target.name)
+        self.remove(target.resource, target.namespace, target.name)

@@ -5,10 +5,13 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
 from server.identity.clock import Clock
+from server.identity.memory import Memory
+from server.identity.revoking import revoke_certificate
 from server.identity.user_tokens import add_token
 from situate.server.errors import StatusError
 from situate.server.identity.authentication import Authentication
 from situate.server.identity.authority import Authority, open_authority
+from situate.server.identity.revocation import Revocations
 from situate.server.identity.token_files import UserTokens
 
 
@@ -97,9 +100,9 @@ def test_a_file_of_tokens_that_is_damaged_meanwhile_lets_nobody_in(clock: Clock,
 
 def test_what_was_revoked_stays_so_whatever_becomes_of_the_file(clock: Clock, authority: Authority) -> None:
     jane = authority.client("jane", [], clock.now).certificate
-    authentication = Authentication(clock=clock, revoked=authority.revocations())
+    authentication = Authentication(clock=clock, revoked=Revocations(authority.folder / "revoked", Memory()))
     assert authentication.authenticate(der(jane), "").name == "jane"
-    authority.revoke(jane)
+    revoke_certificate(authority, jane)
     for change in (lambda path: path.write_text("zz"), lambda path: path.unlink(), lambda path: None):
         with pytest.raises(StatusError, match="Unauthorized"):
             authentication.authenticate(der(jane), "")

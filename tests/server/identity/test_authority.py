@@ -180,18 +180,6 @@ def test_a_client_certificate_has_the_user_as_cn_and_groups_as_o(authority: Auth
     made.verify_directly_issued_by(authority.certificate)
 
 
-def test_revoked_certificates_are_remembered(authority: Authority) -> None:
-    assert authority.revoked() == frozenset()
-    first, second = (authority.client(name, [], NOW).certificate for name in ("a", "b"))
-    authority.revoke(first)
-    authority.revoke(second)
-    serials = {x509.load_pem_x509_certificate(one).serial_number for one in (first, second)}
-    assert authority.revoked() == serials
-    (authority.folder / "revoked").write_text("zzz\n")
-    with pytest.raises(IdentityError, match="revoked is damaged"):
-        authority.revoked()
-
-
 def test_a_clock_that_is_set_back_an_hour_finds_certificates_that_are_valid(authority: Authority) -> None:
     earlier = NOW - timedelta(hours=1)
     assert authority.certificate.not_valid_before_utc < earlier

@@ -12,11 +12,14 @@ import pytest
 from cryptography.hazmat.primitives import hashes
 
 from server.identity.clock import Clock
+from server.identity.memory import Memory
+from server.identity.revoking import revoke_certificate
 from situate.server.errors import StatusError
 from situate.server.identity import certificates
 from situate.server.identity.authentication import Authentication
 from situate.server.identity.authority import Authority, open_authority
 from situate.server.identity.certificates import Credential
+from situate.server.identity.revocation import Revocations
 
 TIMEOUT_S = 10.0
 
@@ -92,7 +95,7 @@ def asked(
 
 @pytest.fixture
 def port(authority: Authority, clock: Clock) -> Iterator[int]:
-    authentication = Authentication(clock=clock, revoked=authority.revocations())
+    authentication = Authentication(clock=clock, revoked=Revocations(authority.folder / "revoked", Memory()))
 
     def answer(peer: bytes | None) -> str:
         try:
@@ -160,7 +163,7 @@ def test_a_revoked_certificate_is_nobodys_from_then_on(
 ) -> None:
     jane = authority.client("jane", [], clock.now)
     assert asked(port, authority, tmp_path, jane).startswith("jane ")
-    authority.revoke(jane.certificate)
+    revoke_certificate(authority, jane.certificate)
     assert asked(port, authority, tmp_path, jane) == "401 Unauthorized"
 
 

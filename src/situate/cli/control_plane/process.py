@@ -37,7 +37,9 @@ from situate.server.http.server import Server, serve
 from situate.server.http.settings import ServerSettings as HttpSettings
 from situate.server.identity.bootstrap import bootstrap
 from situate.server.identity.create_handlers import restricted
+from situate.server.identity.joining.node_joins import NodeJoins
 from situate.server.identity.kubeconfig import ensure_kubeconfig
+from situate.server.identity.revocation import REVOKED, share_always
 from situate.server.identity.secret_files import IdentityError
 from situate.server.identity.setup import IdentityParts, open_identity
 from situate.server.placing.bind_transaction import BindTransactions
@@ -169,6 +171,7 @@ async def _open(settings: ControlPlaneSettings) -> AsyncIterator[tuple[Server, S
         else:
             registered.set()
         parts.append(Part("snapshot-lag", lag.run))
+        parts.append(Part("revocations", lambda: share_always(registry, identity.authority.folder / REVOKED)))
         parts.append(Part("certificates", lambda: renew_certificates(settings, identity, tls, to_agents)))
         if settings.process_node:
             parts.append(Part("machine-node", lambda: machine_agent(settings, registry, logs).run()))
@@ -203,6 +206,7 @@ async def _serve(
         create_handlers={
             **{where: restricted(special, identity.restriction) for where, special in placing.items()},
             **identity.create_handlers,
+            **NodeJoins(identity.authority, registry, now).handlers(),
         },
         views=views,
         logs=logs,

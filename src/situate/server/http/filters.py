@@ -47,6 +47,8 @@ STOPPING: Final = "the server is shutting down"
 LATE: Final = "the request did not finish within its time limit"
 PANIC: Final = "A request failed because of a bug in the server"
 INTERNAL: Final = "an error on the server: see request {id} in its log"
+CHECK_CREDENTIALS_S: Final = 5.0
+"""How often to check whether the callers of watches and followed logs are still known."""
 _READS: Final = ("get", "list", "watch", "head", "options")
 _SHOWN: Final = {"create": "POST", "update": "PUT"}
 _HEALTH: Final = ("/healthz", "/livez", "/readyz")
@@ -76,6 +78,7 @@ class RequestFilters:
         run = secrets.token_hex(8)
         self._run = f"{run[:8]}-{run[8:12]}-4{run[12:15]}-8{run[13:16]}-"
         self.stopping = False
+        self._next_check = 0.0
 
     @property
     def running(self) -> int:
@@ -162,6 +165,8 @@ class RequestFilters:
             state.impersonator, caller = caller, state.caller
         # 4. Limits.
         self._limit(request, state, verb, state.impersonator or caller)
+        if state.long_running:
+            state.credentials = (peer, headers.get("Authorization", ""))
         lane = READ_ONLY if verb in _READS else MUTATING
         # The handler of a write takes the slot when it has read the body.
         if lane == READ_ONLY and not state.long_running and (waiting := state.enter(lane)) is not None:
@@ -261,6 +266,9 @@ class RequestFilters:
 
     def sweep(self, now: float) -> None:
         """Cancel requests that take too long. `now` is a time of perf_counter."""
+        if now >= self._next_check:
+            self._next_check = now + CHECK_CREDENTIALS_S
+            self._end_unknown()
         oldest, oldest_body = now - self._limits.request_s, now - self._limits.body_s
         for task, state in list(self._running.items()):
             if state.long_running or state.late:
@@ -268,6 +276,16 @@ class RequestFilters:
             if state.started < oldest or (state.reading and state.started < oldest_body):
                 state.late = True
                 task.cancel()
+
+    def _end_unknown(self) -> None:
+        """End watches and logs whose callers were revoked, or have expired. The client's next request is refused."""
+        for task, state in list(self._running.items()):
+            if state.credentials is not None:
+                try:
+                    self._gate.authenticate(*state.credentials)
+                except StatusError:
+                    state.credentials = None
+                    task.cancel()
 
 
 def _impersonates(headers: Iterable[str]) -> bool:

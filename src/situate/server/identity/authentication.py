@@ -12,6 +12,8 @@ from cryptography import x509
 from cryptography.x509.oid import NameOID
 
 from situate.server.errors import StatusError
+from situate.server.identity.joining.bootstrap_tokens import BootstrapTokens
+from situate.server.identity.revocation import RevocationList
 from situate.server.identity.secret_files import IdentityError
 from situate.server.identity.service_account_tokens import AccountTokens, TokenError, VerifiedToken
 from situate.server.identity.token_files import UserTokens
@@ -43,7 +45,8 @@ class Authentication:
         clock: Callable[[], datetime],
         users: UserTokens | None = None,
         accounts: AccountTokens | None = None,
-        revoked: Callable[[], frozenset[int]] = frozenset,
+        bootstrap: BootstrapTokens | None = None,
+        revoked: Callable[[], RevocationList] = RevocationList,
         anonymous: bool = True,
     ) -> None:
         self.last_error = ""
@@ -51,6 +54,7 @@ class Authentication:
         self._clock = clock
         self._users = users
         self._accounts = accounts
+        self._bootstrap = bootstrap
         self._revoked = revoked
         self._anonymous = anonymous
         self._known: dict[tuple[bytes, str], _Known] = {}
@@ -82,7 +86,9 @@ class Authentication:
         if self._accounts is not None and self._accounts.claims_our_issuer(token):
             return self._accounts.verify(token, now, audiences)
         try:
-            found = self._users.find(token) if self._users is not None else None
+            found = self._bootstrap.find(token, now) if self._bootstrap is not None else None
+            if found is None and self._users is not None:
+                found = self._users.find(token, now)
         except IdentityError as error:
             # The file was damaged while the server runs: let nobody in.
             self.last_error = str(error)
@@ -105,8 +111,8 @@ class Authentication:
             if len(agent) <= MAX_CACHED_AGENT:
                 self._known[der, agent] = known
         # TLS has checked the time when the connection was opened, which may be long ago.
-        good = known.start <= self._clock() <= known.end and known.serial not in self._revoked()
-        return known.caller if good and known.caller.name else None
+        good = known.start <= self._clock() <= known.end and known.caller.name
+        return known.caller if good and not self._revoked().has(known.serial, known.caller.name, known.start) else None
 
 
 def _read(der: bytes, agent: str) -> _Known:

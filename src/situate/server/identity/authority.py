@@ -3,7 +3,7 @@
     ca.crt  ca.key           the authority, for ten years
     service-accounts.key     signs the tokens of service accounts
     server.pem               the server's certificate and key, for a year; renewed when a third of that is left
-    revoked                  serial numbers of revoked certificates, one a line
+    revoked                  what was revoked; see revocation.py
 
 The folder is created atomically. A file that cannot be read, or belongs to somebody else, is an error of one line, and
 is left as it is.
@@ -11,7 +11,6 @@ is left as it is.
 
 from __future__ import annotations
 
-import contextlib
 import ipaddress
 import shutil
 import socket
@@ -19,7 +18,7 @@ import ssl
 import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
@@ -33,7 +32,6 @@ from situate.server.identity.certificates import Credential
 from situate.server.identity.secret_files import (
     PRIVATE_FOLDER,
     IdentityError,
-    SecretFile,
     read_private,
     sync_folder,
     write_private,
@@ -43,7 +41,6 @@ CERTIFICATE: Final = "ca.crt"
 KEY: Final = "ca.key"
 ACCOUNTS_KEY: Final = "service-accounts.key"
 SERVER: Final = "server.pem"
-REVOKED: Final = "revoked"
 READABLE: Final = 0o644
 
 NAMES: Final = (
@@ -69,11 +66,30 @@ class Authority:
         """The certificate of the authority, for those who trust it."""
         return certificates.pem(self.certificate)
 
-    def client(self, user: str, groups: Iterable[str], now: datetime) -> Credential:
+    @property
+    def bundle(self) -> bytes:
+        """The certificates of all authorities that clients of this server trust."""
+        return self.pem
+
+    def client(
+        self, user: str, groups: Iterable[str], now: datetime, life: timedelta = certificates.LEAF_LIFE
+    ) -> Credential:
         """A certificate for a client of this server, and its key, which is stored nowhere else."""
-        key, name = certificates.new_key(), certificates.subject(user, groups)
-        made = certificates.client_certificate(self.certificate, self.key, name, key.public_key(), now)
+        key = certificates.new_key()
+        made = self.sign(user, groups, key.public_key(), now, life)
         return Credential(certificates.pem(made), certificates.key_pem(key))
+
+    def sign(
+        self,
+        user: str,
+        groups: Iterable[str],
+        key: ec.EllipticCurvePublicKey,
+        now: datetime,
+        life: timedelta = certificates.LEAF_LIFE,
+    ) -> x509.Certificate:
+        """A certificate for a client that has this key."""
+        name = certificates.subject(user, groups)
+        return certificates.client_certificate(self.certificate, self.key, name, key, now, life)
 
     def server_certificate(self, names: Sequence[str], now: datetime) -> Path:
         """The file with the server's certificate and key; renewed if it is due, or lacks one of the names."""
@@ -105,23 +121,6 @@ class Authority:
         context.set_alpn_protocols(["http/1.1"])
         return context
 
-    def revoked(self) -> frozenset[int]:
-        path = self.folder / REVOKED
-        if not path.exists():
-            return frozenset()
-        try:
-            return frozenset(int(line, 16) for line in read_private(path).split())
-        except ValueError as error:
-            raise IdentityError(f"{path} is damaged: {error}") from error
-
-    def revocations(self) -> Revocations:
-        return Revocations(self)
-
-    def revoke(self, certificate: bytes) -> None:
-        """Refuse this certificate (PEM) from the next request on."""
-        serials = {*self.revoked(), x509.load_pem_x509_certificate(certificate).serial_number}
-        write_private(self.folder / REVOKED, "".join(f"{serial:x}\n" for serial in sorted(serials)).encode())
-
     def _own_server(self, path: Path) -> x509.Certificate:
         text = read_private(path).encode()
         current = _certificate(path, text)
@@ -133,23 +132,6 @@ class Authority:
         except (ValueError, TypeError, InvalidSignature) as error:
             raise IdentityError(f"{path} was not signed by {self.folder / CERTIFICATE}; move it away") from error
         return current
-
-
-class Revocations:
-    """The revoked serial numbers, read again when the file changes."""
-
-    def __init__(self, authority: Authority) -> None:
-        self._authority = authority
-        self._file = SecretFile(authority.folder / REVOKED)
-        self._file.changed()
-        self._known = authority.revoked()
-
-    def __call__(self) -> frozenset[int]:
-        if self._file.changed():
-            # A revoked certificate stays revoked, whatever happens to the file.
-            with contextlib.suppress(IdentityError):
-                self._known |= self._authority.revoked()
-        return self._known
 
 
 def open_authority(folder: Path, now: datetime) -> Authority:

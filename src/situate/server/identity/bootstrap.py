@@ -13,6 +13,7 @@ from http import HTTPStatus
 from typing import Any, Final, Protocol
 
 from situate.server.errors import StatusError
+from situate.server.identity.kubeconfig import cluster_info
 from situate.server.identity.ports import ObjectReader, resource_of
 from situate.server.identity.rbac import Rbac
 from situate.server.identity.roles import AUTOUPDATE, BINDINGS, ROLES
@@ -22,6 +23,9 @@ from situate.server.resources import BY_KIND
 
 SYSTEM_NAMESPACES: Final = ("default", "kube-system", "kube-public", "kube-node-lease")
 DELEGATION: Final = "extension-apiserver-authentication"
+CLUSTER_INFO: Final = "cluster-info"
+"""In kube-public, as kubeadm names it."""
+CLUSTER_INFO_KEY: Final = "kubeconfig"
 CLUSTER_ROLES: Final = resource_of("rbac.authorization.k8s.io/v1", "clusterroles")
 
 
@@ -76,6 +80,13 @@ def bootstrap_objects(client_ca: str) -> list[Object]:
             "kind": "ConfigMap",
             "metadata": {"name": DELEGATION, "namespace": "kube-system"},
             "data": {"client-ca-file": client_ca},
+        },
+        # Anybody may read it: a node that joins compares the authority with the hash that it was given.
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": CLUSTER_INFO, "namespace": "kube-public"},
+            "data": {CLUSTER_INFO_KEY: cluster_info(client_ca)},
         },
     ]
 

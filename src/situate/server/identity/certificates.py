@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import ipaddress
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -9,9 +10,12 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from cryptography import x509
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from situate.server.identity.secret_files import IdentityError
 
 AUTHORITY_LIFE: Final = timedelta(days=3650)
 LEAF_LIFE: Final = timedelta(days=365)
@@ -80,8 +84,41 @@ def client_certificate(
     name: x509.Name,
     key: ec.EllipticCurvePublicKey,
     now: datetime,
+    life: timedelta = LEAF_LIFE,
 ) -> x509.Certificate:
-    return _leaf(issuer, name, key, now, ExtendedKeyUsageOID.CLIENT_AUTH).sign(signer, hashes.SHA256())
+    return _leaf(issuer, name, key, now, ExtendedKeyUsageOID.CLIENT_AUTH, life).sign(signer, hashes.SHA256())
+
+
+def signing_request(key: ec.EllipticCurvePrivateKey, name: x509.Name) -> bytes:
+    """A certificate signing request, PEM: it proves that the sender has the key."""
+    return (
+        x509.CertificateSigningRequestBuilder()
+        .subject_name(name)
+        .sign(key, hashes.SHA256())
+        .public_bytes(serialization.Encoding.PEM)
+    )
+
+
+def requested_key(request: bytes) -> ec.EllipticCurvePublicKey:
+    """The key of whoever signed the request. Raises IdentityError."""
+    try:
+        read = x509.load_pem_x509_csr(request)
+        key, signed = read.public_key(), read.is_signature_valid
+    except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm):
+        raise IdentityError("not a certificate signing request") from None
+    if not isinstance(key, ec.EllipticCurvePublicKey):
+        raise IdentityError("the key must be ECDSA")
+    if not signed:
+        raise IdentityError("not signed with its own key")
+    return key
+
+
+def key_hash(certificate: x509.Certificate) -> str:
+    """The SHA-256 of an authority's public key, as kubeadm writes it: `sha256:<hex>`."""
+    key = certificate.public_key().public_bytes(
+        serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
+    return f"sha256:{hashlib.sha256(key).hexdigest()}"
 
 
 def _begun(
@@ -109,10 +146,11 @@ def _leaf(
     key: ec.EllipticCurvePublicKey,
     now: datetime,
     purpose: x509.ObjectIdentifier,
+    life: timedelta = LEAF_LIFE,
 ) -> x509.CertificateBuilder:
     identifier = issuer.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
     # No certificate outlives its authority.
-    life = min(LEAF_LIFE, issuer.not_valid_after_utc - now)
+    life = min(life, issuer.not_valid_after_utc - now)
     return (
         _begun(name, issuer.subject, key, now, life)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)

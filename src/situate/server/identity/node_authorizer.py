@@ -154,6 +154,10 @@ class NodeAuthorizer:
             return YES
         return AuthorizerDecision(False, "can only read the NodeSnapshot with the same name as the requesting node")
 
+    def _join(self, node: str, attributes: Attributes) -> AuthorizerDecision:
+        """A node may renew its own certificate; `joining` compares the names."""
+        return YES if attributes.verb == "create" and not attributes.subresource else NO
+
     # ── what a node's pods refer to ──────────────────────────────────────────────────────────────────────────────────
 
     def _related(self, node: str, attributes: Attributes) -> AuthorizerDecision:
@@ -217,5 +221,6 @@ _DECIDERS: Final = {
     ("storage.k8s.io", "volumeattachments"): NodeAuthorizer._get,
     ("resource.k8s.io", "resourceclaims"): NodeAuthorizer._get,
     ("resource.k8s.io", "resourceslices"): NodeAuthorizer._slice,
+    ("situate.dev", "nodejoins"): NodeAuthorizer._join,
     ("situate.dev", "nodesnapshots"): NodeAuthorizer._snapshot,
 }

@@ -200,6 +200,8 @@ system:volume-scheduler
   R storage.k8s.io : storageclasses
   RU core : persistentvolumeclaims
 view > edit < view
+kube-public/situate:cluster-info
+  get core : configmaps = cluster-info
 kube-system/extension-apiserver-authentication-reader
   R core : configmaps = extension-apiserver-authentication
 kube-system/system::leader-locking-kube-controller-manager
@@ -211,6 +213,7 @@ kube-system/system::leader-locking-kube-scheduler
 situate:aggregate-to-edit > edit
 situate:aggregate-to-view > view
 situate:node
+situate:node-bootstrapper
 situate:scheduler
   get,list,update,watch coordination.k8s.io : leases = situate situate-scheduler
 """
@@ -229,7 +232,9 @@ system:node-proxier = system:node-proxier : User/system:kube-proxy
 system:public-info-viewer = system:public-info-viewer : Group/system:authenticated Group/system:unauthenticated
 system:service-account-issuer-discovery = system:service-account-issuer-discovery : Group/system:serviceaccounts
 system:volume-scheduler = system:volume-scheduler : User/system:kube-scheduler
+situate:node-bootstrapper = situate:node-bootstrapper : Group/system:bootstrappers
 situate:scheduler = situate:scheduler : User/system:kube-scheduler
+kube-public/situate:cluster-info = situate:cluster-info : Group/system:unauthenticated Group/system:authenticated
 kube-system/system::extension-apiserver-authentication-reader = extension-apiserver-authentication-reader :
   User/system:kube-controller-manager User/system:kube-scheduler
 kube-system/system::leader-locking-kube-controller-manager = system::leader-locking-kube-controller-manager :

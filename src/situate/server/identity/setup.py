@@ -16,9 +16,11 @@ from situate.server.identity.authorization import Authorization
 from situate.server.identity.create_handlers import create_handlers
 from situate.server.identity.escalation import NoEscalation
 from situate.server.identity.identity import Identity
+from situate.server.identity.joining.bootstrap_tokens import BootstrapTokens
 from situate.server.identity.node_restriction import NodeRestriction
 from situate.server.identity.ports import ObjectReader
 from situate.server.identity.reviews import Reviews
+from situate.server.identity.revocation import REVOKED, Revocations
 from situate.server.identity.service_account_tokens import AccountTokens
 from situate.server.identity.token_files import UserTokens
 from situate.server.identity.token_requests import TokenRequests
@@ -54,14 +56,15 @@ def open_identity(
     """
     authority = open_authority(folder / AUTHORITY, clock())
     users = UserTokens(folder / USER_TOKENS)
-    users.find("")  # raises if the file is damaged
+    users.find("", clock())  # raises if the file is damaged
     accounts = AccountTokens(authority.accounts_key, objects)
     authorization = Authorization(objects)
     authentication = Authentication(
         clock=clock,
         users=users,
         accounts=accounts,
-        revoked=authority.revocations(),
+        bootstrap=BootstrapTokens(objects),
+        revoked=Revocations(folder / AUTHORITY / REVOKED, objects),
         anonymous=anonymous,
     )
     restriction = NodeRestriction(objects, authorization)

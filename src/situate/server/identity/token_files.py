@@ -1,6 +1,6 @@
 """Bearer tokens of users, in a file that has only their SHA-256 hashes.
 
-A token is 256 random bits, so nobody can guess it from a plain hash.
+A token is 256 random bits, so nobody can guess it from a plain hash. It expires.
 """
 
 from __future__ import annotations
@@ -9,18 +9,19 @@ import hashlib
 import hmac
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from situate.server.identity.secret_files import IdentityError, SecretFile
+from situate.server.identity.secret_files import IdentityError, SecretFile, write_private
 from situate.server.requests import Caller
 
 AUTHENTICATED: Final = "system:authenticated"
 
 
-def _hash(token: str) -> str:
+def hash_of(token: str) -> str:
     return hashlib.sha256(token.encode("utf-8", "surrogateescape")).hexdigest()
 
 
@@ -33,17 +34,25 @@ def find_hash(hashed: str, candidates: Sequence[str]) -> int:
     return found
 
 
-class _UserToken(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class UserToken(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     sha256: str
     user: str
     groups: tuple[str, ...] = ()
     uid: str = ""
+    id: str = ""
+    """By which people name it; tokens that somebody else wrote into the file may have none."""
+    expires: datetime | None = None
+    """None: never; only in files that somebody else wrote."""
+
+    def is_good(self, now: datetime) -> bool:
+        return self.expires is None or now < self.expires
 
 
 @dataclass(frozen=True, slots=True)
 class _Users:
     hashes: tuple[str, ...]
     callers: tuple[Caller, ...]
+    entries: tuple[UserToken, ...]
 
 
 class UserTokens:
@@ -52,20 +61,28 @@ class UserTokens:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._file = SecretFile(path)
-        self._known = _Users((), ())
+        self._known = _Users((), (), ())
 
-    def find(self, token: str) -> Caller | None:
+    def find(self, token: str, now: datetime) -> Caller | None:
         if self._file.changed():
             # If the file cannot be read, no token is valid.
-            self._known = _Users((), ())
+            self._known = _Users((), (), ())
             entries = self._read()
             callers = tuple(Caller(one.user, (*one.groups, AUTHENTICATED), one.uid) for one in entries)
-            self._known = _Users(tuple(one.sha256 for one in entries), callers)
-        index = find_hash(_hash(token), self._known.hashes)
-        return self._known.callers[index] if index >= 0 else None
+            self._known = _Users(tuple(one.sha256 for one in entries), callers, tuple(entries))
+        index = find_hash(hash_of(token), self._known.hashes)
+        return self._known.callers[index] if index >= 0 and self._known.entries[index].is_good(now) else None
 
-    def _read(self) -> list[_UserToken]:
+    def entries(self) -> list[UserToken]:
+        """What the file has now. Raises IdentityError."""
+        return self._read()
+
+    def write(self, entries: Sequence[UserToken]) -> None:
+        """The caller holds the lock of the directory; see users.py."""
+        write_private(self._path, msgspec.json.format(msgspec.json.encode(entries)) + b"\n")
+
+    def _read(self) -> list[UserToken]:
         try:
-            return msgspec.json.decode(self._file.text() or "[]", type=list[_UserToken])
+            return msgspec.json.decode(self._file.text() or "[]", type=list[UserToken])
         except msgspec.DecodeError as error:
             raise IdentityError(f"{self._path} is damaged: {error}") from error

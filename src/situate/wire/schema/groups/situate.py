@@ -14,6 +14,9 @@ NodeConfiguration: profile - string?; leaseDurationSeconds - int32?; renewInterv
 NodeSnapshotStatus: allocated - core.v1.ResourceList
 BoundPod: namespace - string? nonempty; name - string? nonempty; uid - string? nonempty; bindingVersion - int64?;
     hostPorts - [string]; gpus - [string]
+kind NodeJoin: metadata - meta.v1.ObjectMeta!; spec - NodeJoinSpec?; status - NodeJoinStatus?
+NodeJoinSpec: nodeName - string? nonempty; request - string? nonempty
+NodeJoinStatus: certificate - string?; certificateAuthority - string?
 kind PlacementDecision: metadata - meta.v1.ObjectMeta!; spec - PlacementDecisionSpec?; status - PlacementDecisionStatus?
 PlacementDecisionSpec: podUID - string? nonempty; node - string?; bindingVersion - int64? >=0; scheduler - string?;
     snapshotVersion - string?

@@ -1,0 +1,174 @@
+"""`situate token`: bearer tokens of users and service accounts, and the one-time tokens of nodes."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote, urlsplit
+
+import click
+import msgspec
+
+from situate.cli.cluster.connection import Client
+from situate.cli.cluster.directory import Duration, server_address, settle, with_running
+from situate.cli.commands.user import WHERE
+from situate.cli.control_plane.state import read_state
+from situate.cli.options import directory_option, output_option
+from situate.cli.output.text import columns, dump, echo_lines, echo_notes
+from situate.server.identity.certificates import key_hash
+from situate.server.identity.joining.bootstrap_tokens import (
+    DEFAULT_LIFE,
+    MAX_LIFE,
+    NAMESPACE,
+    PREFIX,
+    TYPE,
+    new_token,
+    read_token,
+    token_secret,
+)
+from situate.server.identity.network import is_loopback
+from situate.server.identity.secret_files import IdentityError
+from situate.server.identity.users import UserDirectory
+
+SECRETS: Final = f"/api/v1/namespaces/{NAMESPACE}/secrets"
+DAY: Final = timedelta(days=1)
+MAX_USER_LIFE: Final = timedelta(days=365)
+LEAST_ACCOUNT_LIFE: Final = timedelta(minutes=10)
+"""The API's limit."""
+ANY: Final = "*"
+HEADINGS: Final = ("ID", "FOR", "GROUPS", "EXPIRES", "STATE")
+LOCAL: Final = (
+    "the server listens on this machine only; for nodes on others, start it with `--address 0.0.0.0 --name HOST`"
+)
+
+
+@click.group()
+def token() -> None:
+    """Make, list and revoke tokens: of users, of service accounts, and of nodes that are to join."""
+
+
+@token.command("create")
+@click.option("--user", metavar="NAME", help="A token of this user.")
+@click.option("--group", "groups", multiple=True, metavar="GROUP", help="A group of the user; repeatable.")
+@click.option("--service-account", "account", metavar="NAMESPACE/NAME", help="A token of this service account.")
+@click.option(
+    "--node", is_flag=False, flag_value=ANY, metavar="[NAME]", help="A one-time token to join as NAME, or as any node."
+)
+@click.option(
+    "--ttl",
+    type=Duration(MAX_USER_LIFE),
+    metavar="DURATION",
+    help="30m, 12h, 7d; default: 1d, of nodes and accounts 1h.",
+)
+@directory_option(WHERE)
+def token_create(
+    user: str | None,
+    groups: tuple[str, ...],
+    account: str | None,
+    node: str | None,
+    ttl: timedelta | None,
+    directory: Path,
+) -> None:
+    """Print a new token, or the command with which a node joins. It is shown once: only a hash is stored."""
+    if [user, account, node].count(None) != 2:
+        raise click.UsageError("give one of --user, --service-account and --node")
+    if groups and not user:
+        raise click.UsageError("--group goes with --user")
+    now = datetime.now(UTC)
+    try:
+        if user is not None:
+            click.echo(UserDirectory(directory).add_token(user, groups, ttl or DAY, now))
+        elif account is not None:
+            click.echo(_account_token(directory, account, ttl or DEFAULT_LIFE))
+        else:
+            _create_node_token(directory, "" if node == ANY else str(node), ttl or DEFAULT_LIFE, now)
+    except IdentityError as error:
+        raise click.ClickException(str(error)) from None
+
+
+@token.command("list")
+@output_option("table", "json")
+@directory_option(WHERE)
+def token_list(output: str, directory: Path) -> None:
+    """Show the tokens of users and, if the cluster is up, those of nodes that have not joined yet."""
+    now = datetime.now(UTC)
+    try:
+        found: list[dict[str, Any]] = [
+            {"id": one.id, "for": f"user {one.user}", "groups": list(one.groups), "expires": one.expires}
+            for one in UserDirectory(directory).credentials()
+            if one.kind == "token"
+        ]
+    except IdentityError as error:
+        raise click.ClickException(str(error)) from None
+    if read_state(directory) is not None:
+        found += _node_tokens(directory)
+    else:
+        echo_notes(["the cluster is down: tokens of nodes are not shown"])
+    for one in found:
+        ends = one["expires"]
+        one["state"] = "expired" if ends is not None and ends <= now else "valid"
+        one["expires"] = f"{ends.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}" if ends is not None else ""
+    if output == "json":
+        click.echo(dump(found, output))
+        return
+    rows = [(one["id"], one["for"], ",".join(one["groups"]), one["expires"] or "never", one["state"]) for one in found]
+    echo_lines(columns(HEADINGS, rows))
+
+
+@token.command("revoke")
+@click.argument("token_id", metavar="ID")
+@directory_option(WHERE)
+def token_revoke(token_id: str, directory: Path) -> None:
+    """Revoke the token with this ID, as `situate token list` shows it. It is refused from the next request on."""
+    if read_state(directory) is not None and any(one["id"] == token_id for one in _node_tokens(directory)):
+        with_running(directory, lambda client: client.request("DELETE", f"{SECRETS}/{PREFIX}{quote(token_id, '')}"))
+        click.echo(f"Token {token_id} for nodes is revoked.")
+        return
+    try:
+        whose = UserDirectory(directory).revoke_token(token_id)
+    except IdentityError as error:
+        raise click.ClickException(str(error)) from None
+    settle(directory)
+    click.echo(f"Token {token_id} of {whose} is revoked.")
+
+
+def _create_node_token(directory: Path, node: str, life: timedelta, now: datetime) -> None:
+    if life > MAX_LIFE:
+        raise click.ClickException(f"a token for nodes lasts at most {MAX_LIFE.days} days")
+    made = new_token()
+    body = msgspec.json.encode(token_secret(made, now + life, node))
+    with_running(directory, lambda client: client.request("POST", SECRETS, body=body))
+    address = server_address(directory)
+    named = f" --name {node}" if node else ""
+    click.echo(f"situate node join {address} --token {made} --ca-hash {_authority_hash(directory)}{named}")
+    if is_loopback(urlsplit(address).hostname or ""):
+        echo_notes([LOCAL])
+
+
+def _authority_hash(directory: Path) -> str:
+    from cryptography import x509
+
+    return key_hash(x509.load_pem_x509_certificate((directory / "pki" / "ca.crt").read_bytes()))
+
+
+def _account_token(directory: Path, account: str, life: timedelta) -> str:
+    namespace, separator, name = account.partition("/")
+    if not separator or not namespace or not name:
+        raise click.ClickException(f"{account} is not a service account: NAMESPACE/NAME")
+    if life < LEAST_ACCOUNT_LIFE:
+        raise click.ClickException("a token of a service account lasts at least 10 minutes")
+    path = f"/api/v1/namespaces/{quote(namespace, '')}/serviceaccounts/{quote(name, '')}/token"
+    spec = {"expirationSeconds": int(life.total_seconds())}
+    body = msgspec.json.encode({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec})
+    found: Any = msgspec.json.decode(with_running(directory, lambda client: client.request("POST", path, body=body)))
+    return str(found["status"]["token"])
+
+
+def _node_tokens(directory: Path) -> list[dict[str, Any]]:
+    async def work(client: Client) -> list[Any]:
+        found: Any = msgspec.json.decode(await client.request("GET", SECRETS, params={"fieldSelector": f"type={TYPE}"}))
+        return list(found["items"])
+
+    tokens = filter(None, (read_token(one) for one in with_running(directory, work)))
+    return [{"id": one.id, "for": f"node {one.node or 'any'}", "groups": [], "expires": one.expires} for one in tokens]

@@ -1,0 +1,130 @@
+"""Bootstrap tokens: `abcdef.0123456789abcdef`, with which a node joins once.
+
+They have the names of Kubernetes: a Secret `bootstrap-token-<id>` in kube-system, the user `system:bootstrap:<id>` and
+the group `system:bootstrappers`. Unlike kubeadm's, the Secret has only a hash of the token. Servers on one store share
+the tokens, and one delete of the Secret is the one use.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import re
+import secrets
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Final, NamedTuple
+
+from situate.server.identity.ports import ObjectReader, resource_of, uid_of
+from situate.server.requests import Caller, Object
+
+PATTERN: Final = re.compile(r"([a-z0-9]{6})\.([a-z0-9]{16})")
+NAMESPACE: Final = "kube-system"
+PREFIX: Final = "bootstrap-token-"
+TYPE: Final = "bootstrap.kubernetes.io/token"
+USER: Final = "system:bootstrap:"
+GROUP: Final = "system:bootstrappers"
+DEFAULT_LIFE: Final = timedelta(hours=1)
+MAX_LIFE: Final = timedelta(days=7)
+MAX_FAILURES: Final = 10
+"""Wrong secrets for one token, after which this server refuses the token altogether."""
+MAX_COUNTED: Final = 10_000
+"""Tokens with failures that a server remembers. Only existing tokens count, and administrators create those."""
+
+SECRETS: Final = resource_of("v1", "secrets")
+_ALPHABET: Final = "abcdefghijklmnopqrstuvwxyz0123456789"
+
+
+class BootstrapToken(NamedTuple):
+    """What the Secret of a token says."""
+
+    id: str
+    sha256: str
+    expires: datetime
+    node: str
+    """The only node that may join with it; empty: any new one."""
+    uid: str
+    description: str
+
+
+def new_token() -> str:
+    id_, secret = ("".join(secrets.choice(_ALPHABET) for _ in range(length)) for length in (6, 16))
+    return f"{id_}.{secret}"
+
+
+def token_secret(token: str, expires: datetime, node: str = "", description: str = "") -> Object:
+    """The Secret of a new token."""
+    data = {
+        "token-id": token.partition(".")[0],
+        "token-sha256": _hash(token),
+        "expiration": f"{expires.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}",
+        "usage-bootstrap-authentication": "true",
+    }
+    data |= {"node-name": node} if node else {}
+    data |= {"description": description} if description else {}
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": PREFIX + data["token-id"], "namespace": NAMESPACE},
+        "type": TYPE,
+        "data": {key: base64.b64encode(value.encode()).decode() for key, value in data.items()},
+    }
+
+
+def read_token(secret: Object) -> BootstrapToken | None:
+    """None if it is not the Secret of a token of ours."""
+    if secret.get("type") != TYPE:
+        return None
+    data = _decoded(secret.get("data") or {})
+    try:
+        expires = datetime.fromisoformat(data["expiration"])
+        found = BootstrapToken(
+            data["token-id"],
+            data["token-sha256"],
+            expires if expires.tzinfo else expires.replace(tzinfo=UTC),
+            data.get("node-name", ""),
+            uid_of(secret),
+            data.get("description", ""),
+        )
+    except (KeyError, ValueError):
+        return None
+    usable = data.get("usage-bootstrap-authentication") == "true"
+    return found if usable and secret["metadata"]["name"] == PREFIX + found.id else None
+
+
+class BootstrapTokens:
+    """Authenticates nodes that join."""
+
+    def __init__(self, objects: ObjectReader) -> None:
+        self._objects = objects
+        self._failures: dict[str, int] = {}
+
+    def find(self, token: str, now: datetime) -> Caller | None:
+        """The caller, who may ask for the certificate of a node and do nothing else."""
+        match = PATTERN.fullmatch(token)
+        found = self.token(match[1]) if match is not None else None
+        if found is None or found.expires <= now or self._failures.get(found.uid, 0) >= MAX_FAILURES:
+            return None
+        if not hmac.compare_digest(_hash(token), found.sha256):
+            if len(self._failures) >= MAX_COUNTED:
+                self._failures.pop(next(iter(self._failures)))
+            self._failures[found.uid] = self._failures.get(found.uid, 0) + 1
+            return None
+        return Caller(USER + found.id, (GROUP, "system:authenticated"))
+
+    def token(self, token_id: str) -> BootstrapToken | None:
+        found = self._objects.get(SECRETS, NAMESPACE, PREFIX + token_id)
+        return read_token(found.object(SECRETS)) if found is not None else None
+
+
+def _hash(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+def _decoded(data: Mapping[str, str]) -> dict[str, str]:
+    try:
+        return {key: base64.b64decode(value, validate=True).decode() for key, value in data.items()}
+    except (binascii.Error, UnicodeDecodeError, TypeError, AttributeError):
+        return {}

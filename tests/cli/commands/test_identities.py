@@ -1,0 +1,188 @@
+"""Users, tokens and nodes of a cluster that is up, as its administrator types the commands."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from cli.commands.test_up import Desk
+
+WITHIN_S = 30.0
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+    one = Desk(tmp_path_factory.mktemp("identities"))
+    one.says("up", "--port", "0", "--nodes", "1")
+    try:
+        yield one
+    finally:
+        one.run("down", "--delete")
+
+
+def until(good: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + WITHIN_S
+    while not good():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def role_for(desk: Desk, user: str) -> None:
+    binding = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": f"view-{user}"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"},
+        "subjects": [{"kind": "Group", "apiGroup": "rbac.authorization.k8s.io", "name": "viewers"}],
+    }
+    desk.says("apply", "-f", "-", stdin=json.dumps(binding))
+
+
+def test_a_user_has_access_until_removed(desk: Desk) -> None:
+    said = desk.says("user", "add", "jane", "--group", "viewers", "--days", "30")
+    assert said == "jane.kubeconfig is the kubeconfig of jane, valid for 30 days.\n"
+    assert (desk.folder / "jane.kubeconfig").stat().st_mode & 0o777 == 0o600
+    role_for(desk, "jane")
+    desk.says("get", "pods", "-A", "--kubeconfig", "jane.kubeconfig")
+    assert 'User "jane" cannot list resource "secrets"' in desk.refuses(
+        "get", "secrets", "-A", "--kubeconfig", "jane.kubeconfig"
+    )
+    (listed,) = [one for one in json.loads(desk.says("user", "list", "-o", "json")) if one["name"] == "jane"]
+    assert (listed["groups"], listed["credential"], listed["state"]) == (["viewers"], "certificate", "valid")
+    assert desk.says("user", "remove", "jane") == "jane has no access any more: 1 credential revoked.\n"
+    assert "Unauthorized" in desk.refuses("get", "pods", "-A", "--kubeconfig", "jane.kubeconfig")
+    assert "revoked" in desk.says("user", "list")
+
+
+def test_a_watch_ends_when_its_user_is_removed(desk: Desk) -> None:
+    desk.says("user", "add", "joan", "--group", "system:masters")
+    words = [sys.executable, "-m", "situate", "get", "pods", "-A", "--watch", "--kubeconfig", "joan.kubeconfig"]
+    with subprocess.Popen(words, cwd=desk.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as watch:
+        try:
+            assert watch.stdout is not None
+            time.sleep(2.0)
+            assert watch.poll() is None
+            desk.says("user", "remove", "joan")
+            until(lambda: watch.poll() is not None)
+        finally:
+            if watch.poll() is None:
+                watch.kill()
+
+
+def test_mistakes_are_one_line(desk: Desk, tmp_path: Path) -> None:
+    assert desk.refuses("user", "remove", "nobody") == "Error: there is no user nobody; `situate user list` shows all"
+    assert "names that begin with system:" in desk.refuses("user", "add", "system:x", "--kubeconfig", "-")
+    desk.says("user", "add", "twice")
+    assert "twice.kubeconfig exists" in desk.refuses("user", "add", "twice")
+    assert "there is no cluster in" in desk.refuses("user", "list", "--dir", str(tmp_path / "none"))
+    assert "no token zz" in desk.refuses("token", "revoke", "zz")
+    assert "is not a duration" in desk.refuses("token", "create", "--user", "a", "--ttl", "soon")
+    assert "give one of" in desk.refuses("token", "create")
+
+
+def test_a_token_of_a_user_is_good_until_revoked(desk: Desk) -> None:
+    token = desk.says("token", "create", "--user", "tim", "--group", "system:masters", "--ttl", "1h").strip()
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [
+            {"name": "c", "cluster": {"server": _server(desk), "certificate-authority": ".situate/pki/ca.crt"}}
+        ],
+        "users": [{"name": "u", "user": {"token": token}}],
+        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+        "current-context": "x",
+    }
+    (desk.folder / "tim.kubeconfig").write_text(json.dumps(config))
+    desk.says("get", "secrets", "-A", "--kubeconfig", "tim.kubeconfig")
+    (listed,) = json.loads(desk.says("token", "list", "-o", "json"))
+    assert listed["for"] == "user tim"
+    assert token not in (desk.folder / ".situate" / "tokens.json").read_text()
+    desk.says("token", "revoke", listed["id"])
+    assert "Unauthorized" in desk.refuses("get", "secrets", "-A", "--kubeconfig", "tim.kubeconfig")
+
+
+def test_a_token_of_a_service_account(desk: Desk) -> None:
+    token = desk.says("token", "create", "--service-account", "default/default").strip()
+    assert token.count(".") == 2
+    assert "not found" in desk.refuses("token", "create", "--service-account", "default/none")
+
+
+def test_a_machine_joins_once_and_runs_with_its_own_rights(desk: Desk) -> None:
+    words = shlex.split(desk.says("token", "create", "--node"))
+    assert words[:3] == ["situate", "node", "join"]
+    listed = [one for one in json.loads(desk.says("token", "list", "-o", "json")) if one["for"] == "node any"]
+    assert len(listed) == 1
+    wrong = [*words[1:-1], "sha256:" + "0" * 64]
+    assert "is not the server that you mean" in desk.refuses(*wrong, "--name", "own", "--dir", "own")
+    said = desk.says(*words[1:], "--name", "own", "--dir", "own")
+    assert said == "Node own has its certificate. `situate node --process --dir own` runs it.\n"
+    assert "Unauthorized" in desk.refuses(*words[1:], "--name", "other", "--dir", "other")
+    assert "belongs to node own already" in desk.refuses(*words[1:], "--dir", "own")
+    assert "belongs to node own, not to other" in desk.refuses("node", "--process", "--name", "other", "--dir", "own")
+    # Its rights are those of this one node.
+    config = ("--kubeconfig", "own/kubeconfig")
+    assert "cannot list resource" in desk.refuses("get", "secrets", "-A", *config)
+    assert "only its own Node object" in desk.refuses("get", "nodes", "node-1", *config)
+    with _agent(desk, "--dir", "own"):
+        until(lambda: "Ready" in desk.run("get", "node", "own").stdout)
+    # Until somebody takes them away.
+    desk.says("node", "remove", "own")
+    assert "Unauthorized" in desk.refuses("get", "node", "own", *config)
+
+
+def test_a_token_for_one_node_lets_no_other_join(desk: Desk) -> None:
+    words = shlex.split(desk.says("token", "create", "--node", "n7", "--ttl", "30m"))
+    assert words[-2:] == ["--name", "n7"]
+    assert 'the token is for node "n7"' in desk.refuses(*words[1:-1], "n8", "--dir", "n8")
+    desk.says(*words[1:], "--dir", "n7")
+
+
+def test_a_revoked_token_lets_nobody_join(desk: Desk) -> None:
+    words = shlex.split(desk.says("token", "create", "--node"))
+    token = words[words.index("--token") + 1]
+    desk.says("token", "revoke", token.partition(".")[0])
+    assert "Unauthorized" in desk.refuses(*words[1:], "--name", "n9", "--dir", "n9")
+
+
+def test_an_administrators_kubeconfig_gets_the_node_its_own_certificate(desk: Desk) -> None:
+    with _agent(desk, "--name", "mine", "--dir", "mine"):
+        until(lambda: "Ready" in desk.run("get", "node", "mine").stdout)
+    assert "cannot list resource" in desk.refuses("get", "secrets", "-A", "--kubeconfig", "mine/kubeconfig")
+
+
+def test_who_has_not_joined_is_told_how(desk: Desk, tmp_path: Path) -> None:
+    other = Desk(tmp_path)
+    env = {**os.environ, "HOME": str(tmp_path)}
+    env.pop("KUBECONFIG", None)
+    words = [sys.executable, "-m", "situate", "node", "--process"]
+    done = subprocess.run(words, cwd=other.folder, env=env, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("Error: this machine has not joined a cluster: ")
+    desk.says("user", "add", "plain")
+    refused = desk.refuses("node", "--process", "--kubeconfig", "plain.kubeconfig", "--dir", "plain")
+    assert refused.startswith("Error: user plain may not add nodes; this machine has not joined a cluster")
+
+
+@contextlib.contextmanager
+def _agent(desk: Desk, *words: str) -> Iterator[None]:
+    argv = [sys.executable, "-m", "situate", "node", "--process", *words]
+    env = {name: value for name, value in os.environ.items() if name != "KUBECONFIG"}
+    with subprocess.Popen(argv, cwd=desk.folder, env=env) as process:
+        try:
+            yield
+        finally:
+            process.send_signal(signal.SIGTERM)
+
+
+def _server(desk: Desk) -> str:
+    return str(json.loads((desk.folder / ".situate" / "server.json").read_text())["url"])

@@ -1,0 +1,101 @@
+"""A revoked certificate is refused from the next request on: on this server, and a second later on all of the store."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from server.identity.memory import Memory
+from situate.server.identity import revocation
+from situate.server.identity.certificates import CLOCKS_DIFFER
+from situate.server.identity.revocation import (
+    CONFIG_MAPS,
+    FOREVER,
+    NAME,
+    NAMESPACE,
+    RevocationList,
+    Revocations,
+    parse,
+    read_revoked,
+    revoke,
+    share,
+)
+from situate.server.identity.secret_files import IdentityError
+
+NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
+DAY = timedelta(days=1)
+
+
+def test_a_list_survives_its_text() -> None:
+    made = RevocationList({255: NOW, 1: NOW + DAY}, {"system:node:n1": NOW, "two words": NOW})
+    assert parse(made.text()) == made
+
+
+def test_a_list_of_an_older_release_is_read() -> None:
+    assert parse("ff\n1a\n") == RevocationList({255: FOREVER, 26: FOREVER})
+    assert parse(parse("ff\n").text()) == parse("ff\n")
+
+
+def test_certificates_of_a_user_are_revoked_up_to_a_time() -> None:
+    made = RevocationList({}, {"jane": NOW})
+    assert made.has(1, "jane", NOW - CLOCKS_DIFFER)
+    assert not made.has(1, "jane", NOW - CLOCKS_DIFFER + timedelta(seconds=1))
+    assert not made.has(1, "john", NOW - DAY)
+
+
+def test_the_later_time_counts_for_a_user() -> None:
+    first, second = RevocationList({}, {"jane": NOW}), RevocationList({}, {"jane": NOW + DAY})
+    assert (first | second) == (second | first) == second
+
+
+def test_what_has_expired_anyway_is_dropped(tmp_path: Path) -> None:
+    path = tmp_path / "revoked"
+    revoke(path, RevocationList({1: NOW + DAY}), NOW)
+    revoke(path, RevocationList({2: NOW + 3 * DAY}), NOW + 2 * DAY)
+    assert read_revoked(path) == RevocationList({2: NOW + 3 * DAY})
+
+
+def test_a_damaged_file_is_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "revoked"
+    path.write_text("zzz\n")
+    path.chmod(0o600)
+    with pytest.raises(IdentityError, match="revoked is damaged"):
+        Revocations(path, Memory())
+
+
+def test_the_list_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(revocation, "MAX_REVOKED", 2)
+    path = tmp_path / "revoked"
+    revoke(path, RevocationList({1: NOW + DAY, 2: NOW + DAY}), NOW)
+    with pytest.raises(IdentityError, match="2 revocations already"):
+        revoke(path, RevocationList({3: NOW + DAY}), NOW)
+
+
+def test_another_server_of_the_store_learns_of_it(tmp_path: Path) -> None:
+    store = Memory()
+    there = Revocations(tmp_path / "other", store)
+    assert there() == RevocationList()
+    for serial in (1, 2):
+        revoke(tmp_path / "revoked", RevocationList({serial: NOW + DAY}), NOW)
+        assert asyncio.run(share(store, tmp_path / "revoked", NOW))
+        assert serial in there().serials
+    assert not asyncio.run(share(store, tmp_path / "revoked", NOW))
+
+
+def test_what_another_server_has_revoked_stays_in_the_store(tmp_path: Path) -> None:
+    store = Memory()
+    for name, serial in (("a", 1), ("b", 2)):
+        revoke(tmp_path / name, RevocationList({serial: NOW + DAY}), NOW)
+        asyncio.run(share(store, tmp_path / name, NOW))
+    assert set(Revocations(tmp_path / "c", store)().serials) == {1, 2}
+
+
+def test_nothing_is_forgotten_when_somebody_deletes_the_shared_list(tmp_path: Path) -> None:
+    store = Memory()
+    revoke(tmp_path / "a", RevocationList({1: NOW + DAY}), NOW)
+    asyncio.run(share(store, tmp_path / "a", NOW))
+    there = Revocations(tmp_path / "b", store)
+    assert 1 in there().serials
+    store.remove(CONFIG_MAPS, NAMESPACE, NAME)
+    assert 1 in there().serials
