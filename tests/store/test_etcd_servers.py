@@ -2,19 +2,24 @@
 
 import asyncio
 import shutil
+import signal
 import ssl
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import aclosing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kubernetes.certificates import make_key, openssl
+from kubernetes.parts import Part
 from situate.store.entries import Revision
 from situate.store.errors import StoreError, StoreFullError, UnavailableError
+from situate.store.etcd.settings import EtcdSettings
 from situate.store.etcd.store import EtcdStore
+from situate.store.etcd.watch import EtcdWatch
 from situate.store.transactions import Committed
 from store.etcd_server import Etcd
 from store.etcd_stories import opened, settings, tell
@@ -70,6 +75,79 @@ def test_when_a_member_is_killed_writes_and_watches_go_on_at_the_others(three: E
             assert len((await store.scan("/")).entries) == 10
 
     tell(story)
+
+
+LEFT_S = 5.0
+
+
+@pytest.fixture
+def frozen() -> Iterator[Callable[[Part], None]]:
+    """Freeze a member; whatever was frozen goes on at the end."""
+    stopped: list[Part] = []
+
+    def freeze(member: Part) -> None:
+        stopped.append(member)
+        member.signal(signal.SIGSTOP)
+
+    yield freeze
+    for member in stopped:
+        if member.running:
+            member.signal(signal.SIGCONT)
+
+
+def test_a_frozen_member_is_left_within_seconds_by_reads_writes_and_watches(
+    tmp_path: Path, etcd_server: Etcd, frozen: Callable[[Part], None]
+) -> None:
+    async def story(three: Etcd) -> None:
+        async with (
+            opened(EtcdSettings(endpoints=tuple(three.endpoints))) as store,
+            opened(EtcdSettings(endpoints=(three.endpoints[1],))) as other,
+            aclosing(store.watch("/", await store.revision())) as watch,
+        ):
+            await _until(watch, revision_of(await create(store, "/before", b"")))
+            frozen(three.members[0])
+            clock = asyncio.get_running_loop().time
+            begun = clock()
+            writing = asyncio.create_task(create(store, "/after", b""))
+            read = await get(store, "/before")
+            written = revision_of(await create(other, "/by-another", b""))
+            await _until(watch, max(written, revision_of(await writing)))
+            assert read is not None
+            assert clock() - begun < LEFT_S
+
+    with Etcd(tmp_path, members=3) as three:
+        tell(partial(story, three))
+
+
+async def _until(watch: EtcdWatch, revision: Revision) -> None:
+    while (await anext(watch)).revision < revision:
+        pass
+
+
+def test_an_outage_of_the_only_member_is_known_at_once_and_passes(
+    tmp_path: Path, etcd_server: Etcd, frozen: Callable[[Part], None]
+) -> None:
+    async def story(one: Etcd) -> None:
+        async with opened(EtcdSettings(endpoints=tuple(one.endpoints))) as store:
+            assert store.problem == ""
+            watch = store.watch("/", await store.revision())
+            following = asyncio.create_task(anext(watch))
+            frozen(one.members[0])
+            await asyncio.sleep(2.5)
+            assert one.endpoints[0] in store.problem
+            writing = asyncio.create_task(create(store, "/late", b""))
+            await asyncio.sleep(2)
+            one.members[0].signal(signal.SIGCONT)
+            async with asyncio.timeout(LEFT_S):
+                written = revision_of(await writing)
+                while (await following).revision < written:
+                    following = asyncio.create_task(anext(watch))
+                while store.problem:
+                    await asyncio.sleep(0.1)
+            await watch.aclose()
+
+    with Etcd(tmp_path) as one:
+        tell(partial(story, one))
 
 
 def make_certificates(home: Path) -> None:

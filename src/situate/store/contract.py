@@ -33,6 +33,10 @@ class Watch(Protocol):
 class Store(Protocol):
     """The log."""
 
+    @property
+    def problem(self) -> str:
+        """Why the store cannot be used as it should now, in one line; "" if it can. Never waits."""
+
     async def commit(self, guards: Iterable[Guard], writes: Iterable[Write]) -> Outcome:
         """Make all writes at one revision if all guards hold; else write nothing and return why."""
 

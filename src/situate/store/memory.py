@@ -39,6 +39,10 @@ class MemoryStore:
         self._expiry = LeaseExpiry(self._end_lease)
         self._feed = Feed(FIRST, self._history)
 
+    @property
+    def problem(self) -> str:
+        return ""
+
     # -- writing -------------------------------------------------------------------------------------------------
 
     async def commit(self, guards: Iterable[Guard], writes: Iterable[Write]) -> Outcome:

@@ -14,6 +14,7 @@ from heapq import heapify, heappop, heappush
 from itertools import count, groupby
 from typing import Final
 
+from situate.loop.logs import Log
 from situate.server.errors import expired
 from situate.server.registry.keys import OBJECTS, ObjectKey, key_of, parse_key, prefix_of
 from situate.server.registry.resource_cache import ResourceCache
@@ -24,12 +25,14 @@ from situate.server.registry.watchers import Change, WatchEvent
 from situate.server.resources import RESOURCES, Resource
 from situate.store.contract import Store, Watch
 from situate.store.entries import Batch, Entry, Revision
-from situate.store.errors import ClosedError, CompactedError, StoreError
+from situate.store.errors import ClosedError, CompactedError, StoreError, UnavailableError
 
 LOAD_PAGE: Final = 2_000
 """Entries in a page while loading."""
 MAX_LOADS: Final = 5
 """How often to start loading again when the store compacts the revision being read."""
+LOAD_AGAIN_S: Final = 1.0
+"""The pause before the cache tries to load again, when the store did not answer."""
 PROGRESS_S: Final = 0.05
 """How long to wait for a bookmark of the store before requesting another."""
 FRESH_TIMEOUT_S: Final = 10.0
@@ -38,6 +41,8 @@ HISTORY_REVISIONS: Final = 10_000
 MAX_EXPECTED: Final = 1_024
 """Values kept by `expect`. An object that is not among them is decoded when it arrives."""
 RELOADED: Final = "too old resource version: the history of changes was lost; list again"
+
+_log = Log(__name__)
 
 
 class Cache:
@@ -63,8 +68,8 @@ class Cache:
 
     @property
     def problem(self) -> str:
-        """Why the cache has stopped answering, in one line; "" while it answers."""
-        return "" if self._failed is None else str(self._failed)
+        """Why the cache has stopped answering, or the store does not answer, in one line; "" if all is well."""
+        return self._store.problem if self._failed is None else str(self._failed)
 
     def get(self, resource: Resource, namespace: str, name: str) -> StoredObject | None:
         """The object as of `revision`, or None. Never waits."""
@@ -104,14 +109,17 @@ class Cache:
 
     async def catch_up(self, revision: int, within_s: float) -> None:
         """Wait for a revision at which perhaps no object was written, and so no event will arrive: request progress
-        from the store. TimeoutError."""
+        from the store. TimeoutError; StatusError if the store fails."""
         self._check_not_failed()
         if revision <= self._revision:
             return
         async with asyncio.timeout(within_s):
             while revision > self._revision:
                 if self._watch is not None:
-                    await self._watch.ask_progress()
+                    try:
+                        await self._watch.ask_progress()
+                    except StoreError as error:
+                        raise status_error(error) from error
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(PROGRESS_S):
                         await self.wait_for(revision)
@@ -235,11 +243,20 @@ class Cache:
         """Load again after a gap: no watch, old or opened meanwhile, can continue."""
         gone = WatchEvent("ERROR", self._revision, status=expired(RELOADED).status())
         before = self._resources
-        await self._load()
+        await self._load_again()
         for cached in before.values():
             for watch in cached.broadcaster.watches():
                 watch.end(gone)
         self._wake()
+
+    async def _load_again(self) -> None:
+        """Load, however long the store does not answer."""
+        while True:
+            try:
+                return await self._load()
+            except (CompactedError, UnavailableError) as error:
+                _log.warning("The cache cannot be loaded; trying again", err=str(error))
+                await asyncio.sleep(LOAD_AGAIN_S)
 
     def _apply(self, batch: Batch) -> None:
         revision = batch.revision

@@ -11,6 +11,7 @@ from situate.store.errors import InvalidRequestError, StoreError, StoreFullError
 COMPACTED: Final = "required revision has been compacted"
 FUTURE: Final = "required revision is a future revision"
 NO_SPACE: Final = "database space exceeded"
+DENIED: Final = "permission denied"
 NO_LEASE: Final = "requested lease not found"
 STALE_TOKEN: Final = "invalid auth token"  # noqa: S105
 OLD_AUTH: Final = "revision of auth store is old"

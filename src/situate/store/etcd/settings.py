@@ -23,7 +23,7 @@ class EtcdSettings(Struct, frozen=True, kw_only=True):
     """Also without our own certificates; then the system's authorities are trusted."""
     username: str = ""
     password: str = ""
-    request_s: float = 5.0
+    request_s: float = 3.0
     """The timeout of one endpoint, before the next is tried."""
     give_up_s: float = 20.0
     """The timeout of all attempts together."""

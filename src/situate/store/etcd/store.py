@@ -53,10 +53,12 @@ class EtcdStore:
         self._markers = CommitMarkers(client, self._keys.markers)
         self._keeping = asyncio.create_task(self._markers.keep_alive())
         self._watches: weakref.WeakSet[EtcdWatch] = weakref.WeakSet()
+        self._probing = asyncio.create_task(client.probe(self._tick))
+        self._full = ""
 
     @classmethod
     async def open(cls, settings: EtcdSettings) -> Self:
-        """UnavailableError if no endpoint answers."""
+        """UnavailableError if no endpoint answers. The problem is known from the first second of an outage on."""
         store = cls(EtcdClient(settings))
         try:
             await store.revision()
@@ -64,6 +66,14 @@ class EtcdStore:
             await store.aclose()
             raise
         return store
+
+    @property
+    def problem(self) -> str:
+        return self._client.problem or self._full
+
+    def _tick(self) -> None:
+        for watch in list(self._watches):
+            watch.tick()
 
     # -- writing -------------------------------------------------------------------------------------------------
 
@@ -99,6 +109,7 @@ class EtcdStore:
         """None: our own marker had changed, so nothing happened; retry with another marker."""
         revision = Revision(answer.header.revision)
         if answer.succeeded:
+            self._full = ""
             self._markers.give_back(marker, revision)
             return Committed(revision)
         marked, *others = answer.responses
@@ -121,7 +132,9 @@ class EtcdStore:
             # etcd returns the same error before and after it has done it.
             revision = await self._markers.look(marker, token)
             if revision is None:
-                raise errors.explained(error) from None
+                full = errors.explained(error)
+                self._full = str(full)
+                raise full from None
             return revision
         if errors.is_final(error):
             self._markers.give_back(marker, marker.modified)
@@ -218,6 +231,7 @@ class EtcdStore:
 
     async def aclose(self) -> None:
         self._keeping.cancel()
+        self._probing.cancel()
         for watch in list(self._watches):
             await watch.aclose()
         if self._markers.lease:

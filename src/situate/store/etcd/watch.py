@@ -1,4 +1,9 @@
-"""A watch on etcd: one stream. When it breaks, it is reopened after the last event, at the next endpoint."""
+"""A watch on etcd: one stream. When it breaks, it is reopened after the last event, at the next endpoint.
+
+A stream on which nothing comes is asked for its progress. If it is silent all the same, or the client has left its
+endpoint, it counts as broken: so a watch does not wait for a member that is frozen while reads and writes go on at
+another.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +17,17 @@ import grpc
 from situate.store.entries import Batch, Revision
 from situate.store.errors import ClosedError, CompactedError, StoreError
 from situate.store.etcd.client import PAUSE_S, EtcdClient
-from situate.store.etcd.errors import explained, is_final, wants_new_token
+from situate.store.etcd.errors import DENIED, explained, is_final, wants_new_token
 from situate.store.etcd.protocol import RANGE, WATCH, message
 from situate.store.etcd.translation import Keys, batches
 
 ASK_AGAIN_S: Final = 0.1
+QUIET_TICKS: Final = 4
+"""After so many ticks without a word, a stream is asked for its progress. The store ticks with its probes."""
+SILENT_TICKS: Final = 10
+"""After so many, it counts as broken. etcd does not answer while it reads a long history for a watch, so this doubles
+each time that a stream breaks before its first word."""
+MOST_SILENT_TICKS: Final = 8 * SILENT_TICKS
 
 _Create = message("WatchCreateRequest")
 _Progress = message("WatchProgressRequest")
@@ -35,6 +46,11 @@ class EtcdWatch:
         self._call: Any = None
         self._progress_from = 0
         self._asking: asyncio.Task[None] | None = None
+        self._reading = False
+        self._quiet = 0
+        """Ticks without a word, while somebody reads."""
+        self._patience = SILENT_TICKS
+        self._sending: asyncio.Task[None] | None = None
         self._closed = False
 
     def __aiter__(self) -> Self:
@@ -45,21 +61,27 @@ class EtcdWatch:
             if self._closed:
                 raise ClosedError
             try:
+                self._reading, self._quiet = True, 0
                 call = self._call or await self._open()
                 response = await call.read()
             except asyncio.CancelledError:
                 self._drop()  # gRPC gives up the stream with the reader
-                if not _cancelled():
-                    raise ClosedError from None
-                raise
+                if _cancelled():
+                    raise
+                continue  # closed, or dropped by a tick
             except grpc.aio.AioRpcError as error:
                 await self._broken(error)
                 continue
+            finally:
+                self._reading = False
+            self._patience = SILENT_TICKS
             if response is grpc.aio.EOF:
                 self._drop()
                 await asyncio.sleep(PAUSE_S)
             else:
                 self._hear(response)
+                if self._call is None:
+                    await asyncio.sleep(PAUSE_S)
         batch = self._ready.popleft()
         self._delivered = max(self._delivered, batch.revision)
         return batch
@@ -73,9 +95,24 @@ class EtcdWatch:
             progress_notify=True,
             prev_kv=True,
         )
-        await call.write(WATCH.request(create_request=create))
         self._call = call
+        await call.write(WATCH.request(create_request=create))
         return call
+
+    def tick(self) -> None:
+        """Called with each probe: leave a stream that does not answer, or whose endpoint was left."""
+        call, channel = self._call, self._channel
+        if not self._reading or call is None or channel is None:
+            return
+        self._quiet += 1
+        if channel is not self._client.channel():
+            self._drop()
+        elif self._quiet >= self._patience:
+            self._patience = min(2 * self._patience, MOST_SILENT_TICKS)
+            self._client.next_endpoint(channel)
+            self._drop()
+        elif self._quiet >= QUIET_TICKS and (self._sending is None or self._sending.done()):
+            self._sending = asyncio.create_task(self._send_progress(call))
 
     async def _broken(self, error: grpc.aio.AioRpcError) -> None:
         if wants_new_token(error):
@@ -92,7 +129,9 @@ class EtcdWatch:
             self._drop()
             if response.compact_revision:
                 raise CompactedError(self._delivered, Revision(response.compact_revision))
-            raise StoreError(f"etcd ended a watch: {response.cancel_reason or 'without a reason'}")
+            if DENIED in response.cancel_reason:
+                raise StoreError(f"etcd ended a watch: {response.cancel_reason}")
+            return  # for a reason that passes, such as a lost leader: another stream is opened
         if response.events:
             self._ready.extend(batches(self._keys, response.events))
         elif not response.created:

@@ -74,6 +74,10 @@ class SqliteStore:
             lock.release()
             raise
 
+    @property
+    def problem(self) -> str:
+        return ""
+
     # -- writing -------------------------------------------------------------------------------------------------
 
     async def commit(self, guards: Iterable[Guard], writes: Iterable[Write]) -> Outcome:
