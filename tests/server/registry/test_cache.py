@@ -93,6 +93,40 @@ class BrokenStore(MemoryStore):
         self._feed.end(error)
 
 
+class OutageStore(ForgetfulStore):
+    """Does not answer a scan, some times."""
+
+    outages = 0
+
+    async def scan(self, prefix: str, *, at: Revision | None = None, after: str = "", limit: int = 0) -> Page:
+        if self.outages:
+            self.outages -= 1
+            raise UnavailableError("nobody there")
+        return await super().scan(prefix, at=at, after=after, limit=limit)
+
+
+def test_a_cache_that_fell_behind_a_compaction_loads_again_however_long_the_store_is_away(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(cache_module, "LOAD_AGAIN_S", 0.01)
+
+    async def story() -> None:
+        store = OutageStore()
+        cache = Cache(store)
+        await cache.start()
+        store.forgets, store.outages = True, 3 * cache_module.MAX_LOADS
+        key = "/objects/core/configmaps/default/a"
+        await store.commit([], [Put(key, b'{"metadata":{"name":"a","namespace":"default"}}')])
+        async with asyncio.timeout(5):
+            while cache.get(CONFIG_MAP, "default", "a") is None:
+                assert not cache.problem
+                await asyncio.sleep(0.01)
+        await cache.wait_until_fresh()
+        await cache.aclose()
+
+    asyncio.run(story())
+
+
 @pytest.mark.parametrize("page", [1, 2, 2_000])
 def test_everything_is_loaded_page_by_page_at_one_revision(page: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cache_module, "LOAD_PAGE", page)

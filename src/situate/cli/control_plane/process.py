@@ -63,10 +63,12 @@ from situate.wire.errors import InputError
 STORE_FILE: Final = "store.db"
 ADMIN: Final = "situate-admin"
 REVISION: Final = "situate_store_revision"
+AVAILABLE: Final = "situate_store_available"
 DROPPED: Final = "situate_audit_dropped"
 SUPPRESSED: Final = "situate_audit_suppressed"
 GAUGES: Final = {
     REVISION: "The newest revision that this server has seen.",
+    AVAILABLE: "1 while the store answers and takes writes; 0 during an outage, or while it is full.",
     DROPPED: "Notes for the audit log that were dropped, because it could not be written fast enough.",
     SUPPRESSED: "Refusals left out of the audit log, because the same user had too many of them.",
 }
@@ -213,6 +215,7 @@ async def _serve(
         checks={"readyz": [Check("store", lambda: registry.cache.problem), *supervisor.checks()]},
         gauges={
             REVISION: (GAUGES[REVISION], lambda: registry.cache.revision),
+            AVAILABLE: (GAUGES[AVAILABLE], lambda: int(not registry.cache.problem)),
             DROPPED: (GAUGES[DROPPED], lambda: identity.identity.audit.dropped),
             SUPPRESSED: (GAUGES[SUPPRESSED], lambda: identity.identity.audit.suppressed),
         },

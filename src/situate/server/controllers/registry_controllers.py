@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from contextlib import aclosing
 from functools import partial
 from typing import Final
 
@@ -23,6 +24,8 @@ from situate.server.resources import BY_KIND, RESOURCES, Resource
 
 LEASES: Final = BY_KIND["coordination.k8s.io/v1", "Lease"]
 WATCH: Final = WatchOptions(initial_events=True, resource_version_match="NotOlderThan", bookmarks=True)
+LOOK_S: Final = 0.5
+"""How soon the controllers notice that the store does not answer, or answers again."""
 AGAIN_S: Final = 1.0
 """The pause before a watch that failed is opened again."""
 
@@ -42,6 +45,8 @@ class RegistryControllers:
         """`profile`: how nodes are monitored; None: not at all."""
         self._registry = registry
         self._profile = profile
+        self._leases_watched = False
+        self._store_answers = True
         served = [_served(one) for one in RESOURCES if one.stored]
         self.runner = Runner(served, RegistryPort(registry, wall_ns), running_clock(), profile, metrics)
 
@@ -61,14 +66,31 @@ class RegistryControllers:
                 # Of leases only renewals count: there are hundreds in a second.
                 leases = Target(LEASES, NODE_LEASES)
                 group.create_task(
-                    self._follow(leases, runner.renewed, self._lease_gone, new_event(), runner.leases_seen)
+                    self._follow(leases, runner.renewed, self._lease_gone, new_event(), self._watches_leases)
                 )
+                group.create_task(self._look_at_store())
             for event in synced:
                 await event.wait()
             group.create_task(runner.run())
 
     def _lease_gone(self, _namespace: str, node: str, _revision: int) -> None:
         self.runner.lease_gone(node)
+
+    async def _look_at_store(self) -> None:
+        """While the store does not answer, no node can renew its lease, and none is judged by that."""
+        while True:
+            await asyncio.sleep(LOOK_S)
+            answers = not self._registry.cache.problem
+            if answers != self._store_answers:
+                self._store_answers = answers
+                self._judge_nodes()
+
+    def _watches_leases(self, watched: bool) -> None:
+        self._leases_watched = watched
+        self._judge_nodes()
+
+    def _judge_nodes(self) -> None:
+        self.runner.leases_seen(self._leases_watched and self._store_answers)
 
     async def _follow(
         self,
@@ -81,33 +103,32 @@ class RegistryControllers:
         """List and watch, for ever. What a new list does not have is gone. `watched`: whether everything is seen."""
         known: dict[tuple[str, str], None] = {}
         while True:
-            watching = await self._registry.watch(target, WATCH)
             listed: dict[tuple[str, str], None] | None = {}
             try:
-                async for event in watching:
-                    if event.stored is not None:
-                        key = (event.stored.namespace, event.stored.name)
-                        if event.type == "DELETED":
-                            known.pop(key, None)
-                            gone(*key, event.revision)
-                            continue
-                        known[key] = None
-                        if listed is not None:
-                            listed[key] = None
-                        seen(event.stored.to_json(target.resource), *key)
-                    elif event.initial_end and listed is not None:
-                        for key in [key for key in known if key not in listed]:
-                            del known[key]
-                            gone(*key, event.revision)
-                        listed = None
-                        watched(True)
-                        synced.set()
+                async with aclosing(await self._registry.watch(target, WATCH)) as watching:
+                    async for event in watching:
+                        if event.stored is not None:
+                            key = (event.stored.namespace, event.stored.name)
+                            if event.type == "DELETED":
+                                known.pop(key, None)
+                                gone(*key, event.revision)
+                                continue
+                            known[key] = None
+                            if listed is not None:
+                                listed[key] = None
+                            seen(event.stored.to_json(target.resource), *key)
+                        elif event.initial_end and listed is not None:
+                            for key in [key for key in known if key not in listed]:
+                                del known[key]
+                                gone(*key, event.revision)
+                            listed = None
+                            watched(True)
+                            synced.set()
             except StatusError as error:
                 kind = target.resource.plural
                 _log.warning("Controllers cannot watch a kind; trying again", kind=kind, err=error.message)
             finally:
                 watched(False)
-                await watching.aclose()
             await asyncio.sleep(AGAIN_S)
 
 
