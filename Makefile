@@ -136,6 +136,11 @@ KILLS ?= 100
 kill-test: $(VENV)/.ready-dev  ## Kill the API server KILLS times under load, and compare every answer with what is stored
 	@KILLS=$(KILLS) $(BIN)/python -m pytest -q -s -n0 tests/server/faults/test_kill.py
 
+authorization-matrix: $(VENV)/.ready-dev kubernetes  ## Perform the same 42,930 requests by the same users on kube-apiserver and here, and compare
+	@MATRIX=all $(BIN)/python -m pytest -q -s -n0 $(KUBE)/test_authorization_matrix.py
+
+.PHONY: authorization-matrix
+
 sim: $(VENV)/.ready  ## Run simulated clusters with faults: make sim SEEDS=1..3000
 	@$(BIN)/situate sim --seeds $(SEEDS) --workers $(WORKERS)
 

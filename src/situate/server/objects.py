@@ -4,3 +4,9 @@ from typing import Any, TypeAlias
 
 Object: TypeAlias = dict[str, Any]
 """An object under Kubernetes' field names. A function that stores one must not change it."""
+
+
+def shown_name(obj: Object) -> str:
+    """The name for a message; of an object that has none yet, its generateName."""
+    metadata = obj.get("metadata", {})
+    return str(metadata.get("name") or metadata.get("generateName") or "")

@@ -50,7 +50,7 @@ def test_a_pod_that_runs_nowhere_has_an_empty_log() -> None:
         async with world(logs=Written()) as here:
             await here.ask("POST", PODS, pod())
             reply = await here.get(f"{PODS}/p/log")
-            assert (reply.code, reply.body) == (200, b"")
+            assert (reply.code, reply.body) == (204, b"")
             assert (await here.get(f"{PODS}/q/log")).message == 'pods "q" not found'
 
     told(story)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from situate.server.errors import Cause, StatusError, forbidden, not_found
+from situate.server.objects import shown_name
 from situate.server.registry.cache import Cache
 from situate.server.registry.ports import Action
 from situate.server.registry.selectable_fields import field_names
@@ -37,7 +38,7 @@ class NamespaceLifecycle:
         if found is None:
             raise not_found("namespaces", "", target.namespace)
         if action == "create" and found.values[_PHASE] == TERMINATING:
-            raise _going(target, (new or {}).get("metadata", {}).get("name", ""))
+            raise _going(target, shown_name(new or {}))
 
     def version(self, target: Target) -> int | None:
         return None

@@ -10,6 +10,7 @@ from situate.core.model.policy import PriorityClass
 from situate.core.model.priority import PriorityClasses, priority_classes
 from situate.core.reconcile.admission import AdmissionError, with_pod_priority
 from situate.server.errors import forbidden
+from situate.server.objects import shown_name
 from situate.server.registry.cache import Cache
 from situate.server.registry.ports import Action
 from situate.server.requests import Caller, Object, Target
@@ -38,7 +39,7 @@ class Priority:
             try:
                 new["spec"] = with_pod_priority(new.get("spec", {}), self._newest())
             except AdmissionError as error:
-                raise forbidden("pods", "", new["metadata"].get("name", ""), str(error)) from None
+                raise forbidden("pods", "", shown_name(new), str(error)) from None
         elif target.resource is POD and old is not None:
             spec, was = new.get("spec", {}), old.get("spec", {})
             new["spec"] = {**{name: was[name] for name in _KEPT if name in was}, **spec}
@@ -58,4 +59,4 @@ class Priority:
         default = self._newest().default
         name = new["metadata"].get("name", "")
         if new.get("globalDefault") and default is not None and default.metadata.name != name:
-            raise forbidden(CLASS.plural, CLASS.group, name, ONE_DEFAULT.format(name=default.metadata.name))
+            raise forbidden(CLASS.plural, CLASS.group, shown_name(new), ONE_DEFAULT.format(name=default.metadata.name))

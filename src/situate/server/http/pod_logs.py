@@ -46,7 +46,7 @@ class PodLogHandler:
         pod = stored.object(target.resource)
         container = container_of(pod, request.query.get("container", ""))
         if not (pod.get("spec") or {}).get("nodeName"):
-            return Response(HTTPStatus.OK, b"", TEXT)
+            return Response(HTTPStatus.NO_CONTENT, b"", TEXT)
         if self._source is None:
             raise StatusError(HTTPStatus.NOT_FOUND, "NotFound", NO_SOURCE)
         pieces = await self._source.open(target.namespace, target.name, container, options)

@@ -43,5 +43,6 @@ class Identity:
     def authorize_create(self, caller: Caller, target: Target) -> None:
         """Raises 403 if the caller may not create this object: for an update or an apply that finds none."""
         resource = target.resource
-        attributes = Attributes("create", resource.group, resource.plural, "", target.namespace, target.name)
-        self.authorize(caller, attributes)
+        # The namespace of a Namespace is its own name.
+        namespace = target.name if (resource.group, resource.plural) == ("", "namespaces") else target.namespace
+        self.authorize(caller, Attributes("create", resource.group, resource.plural, "", namespace, target.name))

@@ -15,6 +15,7 @@ from situate.server.identity.attributes import Attributes, Authorizer
 from situate.server.identity.node_authorizer import CLAIMS, LEASES, PODS, VOLUMES, node_name_of
 from situate.server.identity.node_references import MIRROR, forbidden_to_mirrors
 from situate.server.identity.ports import ObjectReader, resource_of, uid_of
+from situate.server.objects import shown_name
 from situate.server.requests import Caller, Object, Target
 
 Action = Literal["create", "update", "delete"]
@@ -105,7 +106,10 @@ class NodeRestriction:
                 return _pod_status(node, new or {}, old or {})
             case "eviction", "create":
                 pod = self._objects.get(PODS, target.namespace, target.name)
-                if pod is not None and _node_name(pod.object(PODS)) != node:
+                if pod is None:
+                    text = f'pod "{target.name}" not found'
+                    raise StatusError(HTTPStatus.NOT_FOUND, "NotFound", text, kind="pod", name=target.name)
+                if _node_name(pod.object(PODS)) != node:
                     return f"node {node} can only evict pods with spec.nodeName set to itself"
             case "status" | "eviction", _:
                 return f'unexpected operation "{action.upper()}"'
@@ -216,7 +220,7 @@ def _name(target: Target, new: Object | None) -> str:
 
 
 def _forbidden(target: Target, new: Object | None, why: str) -> StatusError:
-    return forbidden(target.resource.plural, target.resource.group, _name(target, new), why)
+    return forbidden(target.resource.plural, target.resource.group, target.name or shown_name(new or {}), why)
 
 
 def _node_name(pod: Object) -> str:

@@ -132,21 +132,23 @@ async def _prepare(
 ) -> StoredObject | None:
     """Turn the requested object into the one to store, in place. Returns the namespace that admission checked."""
     resource, strategy = target.resource, context.strategy(target.resource)
-    # 1. Name, namespace, and the fields that the server sets.
+    # 1. Namespace, and the fields that the server sets.
     set_name_and_namespace(obj, target)
     metadata = obj["metadata"]
     now = context.now()
-    init_metadata(obj, uid=context.new_uid(), now=now, suffix=context.new_suffix, counted=strategy.counts_generation)
+    init_metadata(obj, uid=context.new_uid(), now=now, counted=strategy.counts_generation)
     # 2. Defaults, then managed fields. Nobody owns what admission adds.
     strategy.default(obj)
     if not owned:
         entries = context.managed_fields.for_new(obj, writer_of(resource, target.subresource, caller, options, now))
         if entries:
             metadata["managedFields"] = entries
-    # 3. Admission and validation.
+    # 3. Admission; then the name, if it is to be generated; then validation.
     namespace = _namespace(context, target)
     for each in context.admission:
         await each.admit("create", target, obj, None, caller)
+    if _is_generated(obj):
+        metadata["name"] = generated_name(metadata["generateName"], context.new_suffix)
     strategy.prepare_create(obj)
     causes = validate_metadata(obj, strategy.name_rule, resource.namespaced)
     strategy.validate(obj, causes)

@@ -43,15 +43,13 @@ def set_name_and_namespace(obj: Object, target: Target) -> None:
         raise bad_request(OTHER_NAME.format(body=metadata["name"], url=target.name))
 
 
-def init_metadata(obj: Object, *, uid: str, now: str, suffix: Callable[[], str], counted: bool) -> None:
-    """Set the name, uid, creation time and generation of a new object."""
+def init_metadata(obj: Object, *, uid: str, now: str, counted: bool) -> None:
+    """Set the uid, creation time and generation of a new object."""
     metadata = obj["metadata"]
     if metadata.pop("resourceVersion", ""):
         raise bad_request(VERSION_ON_CREATE)
     for name in _NOT_THE_CLIENTS:
         metadata.pop(name, None)
-    if not metadata.get("name") and (base := metadata.get("generateName")):
-        metadata["name"] = generated_name(base, suffix)
     metadata["uid"] = uid
     metadata["creationTimestamp"] = now
     if counted:
