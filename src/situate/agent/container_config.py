@@ -17,7 +17,7 @@ from situate.agent.environment import (
     variables,
 )
 from situate.agent.pod_lifecycle import ContainerStart
-from situate.agent.runtime import ContainerConfig, ResourceLimits
+from situate.agent.runtime import ContainerConfig, ProcessSecurity, ResourceLimits
 from situate.agent.volumes import check_mounts, prepare_volumes, volume_references
 from situate.core.model.quantity import milli_value, value
 
@@ -56,8 +56,8 @@ def container_config(
         argv=argv,
         env=env,
         cwd=cwd,
-        user=_security(pod, spec, "runAsUser"),
-        group=_security(pod, spec, "runAsGroup"),
+        chdir_as_user=bool(spec.get("workingDir")),
+        security=ProcessSecurity(_security(pod, spec, "runAsUser"), _security(pod, spec, "runAsGroup")),
         limits=_limits(spec),
     )
 

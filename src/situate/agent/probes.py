@@ -168,7 +168,7 @@ async def probe_once(probe: Probe, target: ProbeTarget) -> str:
             if "tcpSocket" in handler:
                 return await _tcp(handler["tcpSocket"], target)
             if "httpGet" in handler:
-                return await _http(handler["httpGet"], target)
+                return await http_problem(handler["httpGet"], target)
     except TimeoutError:
         return f"timed out after {probe.timeout_s:g}s"
     except Exception as error:  # noqa: BLE001 - a probe that cannot even be asked has failed
@@ -195,7 +195,8 @@ async def _tcp(action: Mapping[str, Any], target: ProbeTarget) -> str:
     return ""
 
 
-async def _http(action: Mapping[str, Any], target: ProbeTarget) -> str:
+async def http_problem(action: Mapping[str, Any], target: ProbeTarget) -> str:
+    """Why a request fails; empty: it does not."""
     scheme = action.get("scheme", "HTTP").lower()
     host = action.get("host") or target.host
     where = f"[{host}]" if ":" in host else host

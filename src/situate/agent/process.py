@@ -2,6 +2,7 @@
 
     <directory>/<pod uid>/containers/<name>/<attempt>.log      its log, see log_writer.py
                                            /<attempt>/lock     held while its shim lives
+                                                     /exec     the shim's socket, for probes and hooks
                                                      /began    {"backoff_ms"}
                                                      /started  by the shim, when the process runs
                                                      /ended    by the shim, when it has exited
@@ -18,18 +19,17 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from situate.agent.cgroups import Cgroups
 from situate.agent.log_writer import rotated
-from situate.agent.run_files import BEGAN, STARTED, read, read_ended, record_lost, write
+from situate.agent.processes import MARK, start_ticks
+from situate.agent.run_files import BEGAN, STARTED, mark_of, read, read_ended, record_lost, write
 from situate.agent.runtime import ContainerConfig, ExecResult, Run, RunError
-from situate.agent.shim import start_ticks
-from situate.agent.shim_process import is_locked, lock_directory, rlimits, spawn_shim
+from situate.agent.shim_process import is_locked, lock_directory, rlimits, run_in_shim, spawn_shim
 from situate.loop.logs import Log
 
 CONTAINERS: Final = "containers"
@@ -37,7 +37,6 @@ KEPT_RUNS: Final = 2
 """The last and the previous run of each container are kept, with their logs."""
 LOOK_S: Final = 0.05
 """The poll interval for shims that another agent started."""
-OUTPUT_BYTES: Final = 10 << 10
 
 _log = Log(__name__)
 
@@ -65,7 +64,8 @@ class _Held:
 
 
 class ProcessRuntime:
-    """A Runtime. Without `groups` it can set rlimits only."""
+    """A Runtime. Without `groups` it can set rlimits only, and finds the processes of a killed shim by their
+    environment."""
 
     name: Final = "process"
 
@@ -131,6 +131,10 @@ class ProcessRuntime:
         self._held[order.pod, order.container] = held
         self._clean(order.pod, order.container)
 
+    @property
+    def _has_group_limits(self) -> bool:
+        return self._groups is not None and self._groups.limits
+
     def _group(self, order: ContainerConfig) -> Path | None:
         if self._groups is None:
             return None
@@ -145,20 +149,17 @@ class ProcessRuntime:
             "log_bytes": self._settings.log_bytes,
             "log_files": self._settings.log_files,
             "argv": list(order.argv),
-            "env": dict(order.env),
+            "env": {**order.env, MARK: mark_of(held.directory)},
             "cwd": order.cwd,
-            "user": order.user,
-            "group": order.group,
-            "cgroups": [] if group is None else [str(group)],
+            "chdir_as_user": order.chdir_as_user,
+            "security": asdict(order.security),
             "cgroup": "" if group is None else str(group),
-            "rlimits": {} if group is not None else rlimits(order.limits, self._settings.processes),
-            "processes": self._settings.processes if group is None else 0,
+            "rlimits": {} if self._has_group_limits else rlimits(order.limits, self._settings.processes),
+            "processes": 0 if self._has_group_limits else self._settings.processes,
             "fence": "" if self._settings.fence is None else str(self._settings.fence),
-            "ready": ready_end,
-            "lock": lock,
         }
         try:
-            held.shim, held.pidfd = spawn_shim(held.directory, json.dumps(config).encode(), (lock, ready_end))
+            held.shim, held.pidfd = spawn_shim(held.directory, json.dumps(config).encode(), lock, ready_end)
         except OSError as error:
             os.close(ready)
             raise RunError(f"cannot start a process: {error.strerror}") from None
@@ -203,7 +204,7 @@ class ProcessRuntime:
             run = Run(attempt, began.get("backoff_ms", 0), "starting", id=_id(pod, directory))
             over = read_ended(run, directory)
             if over is not None or attempt != attempts[-1]:
-                runs.append(over or record_lost(run, directory))
+                runs.append(over or self._lost(pod, _Held(run, directory)))
                 continue
             runs.append(run)
             held = self._held[pod, top.name] = _Held(run, directory)
@@ -235,7 +236,12 @@ class ProcessRuntime:
     def _shim_ended(self, pod: str, container: str, held: _Held) -> None:
         self._release(held)
         self._held.pop((pod, container), None)
-        self._replace(pod, held, read_ended(held.run, held.directory) or record_lost(held.run, held.directory))
+        self._replace(pod, held, read_ended(held.run, held.directory) or self._lost(pod, held))
+
+    def _lost(self, pod: str, held: _Held) -> Run:
+        if self._groups is not None:
+            self._groups.kill(pod, held.directory.parent.name)
+        return record_lost(held.run, held.directory)
 
     def _release(self, held: _Held) -> None:
         if held.pidfd >= 0:
@@ -282,61 +288,14 @@ class ProcessRuntime:
 
     # -- exec --------------------------------------------------------------------------------------------------------
 
-    async def execute(self, pod: str, container: str, argv: Sequence[str], timeout_s: float) -> ExecResult:
-        """Uses the environment, directory and user of the container's process."""
+    async def execute(self, pod: str, container: str, argv: Sequence[str], timeout_s: float | None) -> ExecResult:
+        """The shim runs it as part of the container: with its environment, user, limits and control group."""
         held = self._held.get((pod, container))
         if held is None or held.run.state != "running":
             raise RunError("the container is not running")
-        try:
-            made = await asyncio.create_subprocess_exec(
-                *argv,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                cwd=Path(f"/proc/{held.run.pid}/cwd").readlink(),
-                env=_environment(held.run.pid),
-                start_new_session=True,
-                preexec_fn=_same_user(held.run.pid),
-            )
-        except OSError as error:
-            raise RunError(f'exec: "{argv[0]}": {(error.strerror or "failed").lower()}') from None
-        try:
-            async with asyncio.timeout(timeout_s):
-                output = await _output(made)
-                code = await made.wait()
-        finally:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(made.pid, signal.SIGKILL)
-            await made.wait()
-            made._transport.close()  # type: ignore[attr-defined]  # otherwise it is closed only by the garbage collector
-        return ExecResult(code if code >= 0 else 128 - code, output)
-
-
-async def _output(process: asyncio.subprocess.Process) -> str:
-    """Keep the beginning; read and drop the rest, so that the process does not block."""
-    if process.stdout is None:
-        return ""
-    kept = b""
-    while piece := await process.stdout.read(OUTPUT_BYTES):
-        kept += piece[: OUTPUT_BYTES - len(kept)]
-    return kept.decode(errors="replace")
-
-
-def _environment(pid: int) -> dict[str, str]:
-    pairs = Path(f"/proc/{pid}/environ").read_bytes().decode(errors="surrogateescape").split("\0")
-    return dict(pair.split("=", 1) for pair in pairs if "=" in pair)
-
-
-def _same_user(pid: int) -> Callable[[], None] | None:
-    """A preexec_fn that switches to the container's user, if that is another: uvloop has no `user` option."""
-    owner = Path(f"/proc/{pid}").stat()
-
-    def change() -> None:
-        os.setgroups([])
-        os.setgid(owner.st_gid)
-        os.setuid(owner.st_uid)
-
-    return None if owner.st_uid == os.geteuid() else change
+        if not argv or any("\0" in word for word in argv):
+            raise RunError("there is no command, or it has a NUL character")
+        return await run_in_shim(held.directory, argv, timeout_s)
 
 
 def _id(pod: str, directory: Path) -> str:

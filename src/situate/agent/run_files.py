@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import signal
@@ -11,8 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+from situate.agent.processes import kill_marked, signal_group, start_ticks
 from situate.agent.runtime import Run
-from situate.agent.shim import start_ticks
 from situate.loop.logs import Log
 
 BEGAN, STARTED, ENDED, LOCK = "began", "started", "ended", "lock"
@@ -40,9 +41,10 @@ def record_lost(run: Run, directory: Path) -> Run:
     if found is not None:
         process = found["process"]
         if start_ticks(process["pid"]) == process["ticks"]:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(process["pid"], signal.SIGKILL)
-        _log.warning("Killed a container that lost its shim", directory=str(directory), pid=process["pid"])
+            signal_group(process["pid"], signal.SIGKILL)
+    killed = kill_marked(mark_of(directory))
+    if found is not None or killed:
+        _log.warning("A container lost its shim", directory=str(directory), killed=killed)
     now = time.time_ns()
     message = LOST if found is not None else _complaint(directory)
     over = replace(
@@ -58,6 +60,11 @@ def record_lost(run: Run, directory: Path) -> Run:
     with contextlib.suppress(OSError):  # the directory was deleted, with the shim's files
         write(directory / ENDED, body)
     return over
+
+
+def mark_of(directory: Path) -> str:
+    """What the variable MARK has in the environment of the run's processes: no other run of this machine has it."""
+    return hashlib.sha256(os.fsencode(directory.absolute())).hexdigest()[:24]
 
 
 def _complaint(directory: Path) -> str:

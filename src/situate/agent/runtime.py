@@ -21,6 +21,23 @@ class ResourceLimits:
 
 
 @dataclass(frozen=True, slots=True)
+class ProcessSecurity:
+    """The rights of a container's processes. None: as the agent has them."""
+
+    user: int | None = None
+    group: int | None = None
+    groups: tuple[int, ...] | None = None
+    """The supplementary groups."""
+    capabilities: tuple[int, ...] | None = None
+    """The most that they can ever have."""
+    no_new_privileges: bool = True
+    writable: tuple[str, ...] | None = None
+    """The only paths that they may write to."""
+    seccomp: bool = False
+    """Refuse the system calls that no container needs."""
+
+
+@dataclass(frozen=True, slots=True)
 class ContainerConfig:
     """All that is needed to start one run of a container."""
 
@@ -34,8 +51,9 @@ class ContainerConfig:
     argv: tuple[str, ...]
     env: Mapping[str, str]
     cwd: str
-    user: int | None = None
-    group: int | None = None
+    chdir_as_user: bool = False
+    """Whether its own user must be able to enter `cwd`: so if the pod named it."""
+    security: ProcessSecurity = field(default_factory=ProcessSecurity)
     limits: ResourceLimits = field(default_factory=ResourceLimits)
 
 
@@ -89,8 +107,9 @@ class Runtime(Protocol):
     def kill(self, pod: str, container: str) -> None:
         """Kill it with all its descendants. Does nothing if the container does not run."""
 
-    async def execute(self, pod: str, container: str, argv: Sequence[str], timeout_s: float) -> ExecResult:
-        """Run a command in the container's environment. Raises TimeoutError after killing it."""
+    async def execute(self, pod: str, container: str, argv: Sequence[str], timeout_s: float | None) -> ExecResult:
+        """Run a command as part of the container: it ends with the container at the latest. Raises TimeoutError after
+        killing it."""
 
     def log(self, pod: str, container: str, attempt: int) -> Path:
         """The log file of a run; see `log_writer`."""

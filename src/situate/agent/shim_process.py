@@ -1,47 +1,100 @@
-"""Starts shims, and sets rlimits where there are no control groups."""
+"""Starts shims, asks them to run commands, and sets rlimits where there are no control groups."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import fcntl
+import json
 import os
 import signal
+import socket
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 from situate.agent.run_files import COMPLAINT, LOCK
-from situate.agent.runtime import ResourceLimits
+from situate.agent.runtime import ExecResult, ResourceLimits, RunError
+from situate.agent.shim_exec import EXEC
+
+SHIM_ENVIRONMENT: Final = ("PATH", "LANG", "LC_ALL", "TZ", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH")
+"""What a shim inherits: enough to find Python and us. The rest may be secret, and a container of the same user could
+read it."""
+ANSWER_BYTES: Final = 1 << 20
+"""The longest answer of a shim to a command."""
+FIRST_FREE: Final = 10
+"""The first file number that no shim is given."""
+MOST_BYTES: Final = (1 << 63) - 1
+"""Limits beyond are this one."""
+DEFAULT_SIGNALS: Final = tuple(set(signal.valid_signals()) - {signal.SIGKILL, signal.SIGSTOP})
 
 
-def spawn_shim(directory: Path, config: bytes, kept: Sequence[int]) -> tuple[int, int]:
-    """Start a shim in its own session that inherits `kept`; return its pid and pidfd. Raises OSError."""
-    complaint = os.open(directory / COMPLAINT, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    nothing = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
-    order, order_end = os.pipe()
-    opened = [complaint, nothing, order]
+def spawn_shim(directory: Path, config: bytes, lock: int, ready: int) -> tuple[int, int]:
+    """Start a shim in its own session that inherits these files and no others; return its pid and pidfd. Raises
+    OSError."""
+    opened = [os.memfd_create("order")]  # not a pipe, which would make the agent wait for the shim to read
     try:
-        for one in kept:
-            os.set_inheritable(one, True)
+        with os.fdopen(os.dup(opened[0]), "wb") as writing:
+            writing.write(config)
+        os.lseek(opened[0], 0, os.SEEK_SET)
+        opened.append(os.open(os.devnull, os.O_WRONLY))
+        opened.append(os.open(directory / COMPLAINT, os.O_WRONLY | os.O_CREAT, 0o600))
+        given = [fcntl.fcntl(one, fcntl.F_DUPFD_CLOEXEC, FIRST_FREE) for one in (*opened, lock, ready)]
+        opened += given  # above all the numbers that the shim has, so that none is overwritten
+        actions = [(os.POSIX_SPAWN_DUP2, own, number) for number, own in enumerate(given)]
         argv = [sys.executable, "-P", "-m", "situate.agent.shim"]
-        actions = [(os.POSIX_SPAWN_DUP2, own, number) for number, own in enumerate((order, nothing, complaint))]
-        pid = os.posix_spawn(sys.executable, argv, os.environ, file_actions=actions, setsid=True)
+        env = {name: os.environ[name] for name in SHIM_ENVIRONMENT if name in os.environ}
+        pid = os.posix_spawn(
+            sys.executable, argv, env, file_actions=actions, setsid=True, setsigmask=(), setsigdef=DEFAULT_SIGNALS
+        )
         try:
-            pidfd = os.pidfd_open(pid)
+            return pid, os.pidfd_open(pid)
         except OSError:
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
             raise
-    except OSError:
-        os.close(order_end)
-        raise
     finally:
         for one in opened:
             os.close(one)
-    with contextlib.suppress(BrokenPipeError), os.fdopen(order_end, "wb") as writing:
-        # A pipe holds 64 KiB; a longer configuration waits for the shim, which reads it first.
-        writing.write(config)
-    return pid, pidfd
+
+
+async def run_in_shim(directory: Path, argv: Sequence[str], timeout_s: float | None) -> ExecResult:
+    """Run a command in the container; see `shim_exec`. Hanging up kills it. Raises RunError, TimeoutError."""
+    try:
+        reader, writer = await asyncio.open_unix_connection(sock=_connected(directory), limit=ANSWER_BYTES)
+    except OSError as error:
+        raise RunError(f"cannot reach the container's shim: {error.strerror}") from None
+    try:
+        async with asyncio.timeout(timeout_s):
+            writer.write(json.dumps({"argv": list(argv)}).encode() + b"\n")
+            line = await reader.readline()
+    except ConnectionError:
+        line = b""
+    finally:
+        writer.close()
+    if not line:
+        raise RunError("the container is not running")
+    answer = json.loads(line)
+    if "error" in answer:
+        raise RunError(answer["error"])
+    return ExecResult(answer["code"], answer["output"])
+
+
+def _connected(directory: Path) -> socket.socket:
+    made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    made.setblocking(False)
+    opened = -1
+    try:
+        opened = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+        made.connect(f"/proc/self/fd/{opened}/{EXEC}")  # by the descriptor: a socket's path may have 108 bytes only
+    except OSError:
+        made.close()
+        raise
+    finally:
+        if opened >= 0:
+            os.close(opened)
+    return made
 
 
 def rlimits(limits: ResourceLimits, processes: int) -> dict[str, int]:
@@ -50,8 +103,8 @@ def rlimits(limits: ResourceLimits, processes: int) -> dict[str, int]:
     RLIMIT_NPROC counts all processes of the user, so those that run already are added.
     """
     made = {"RLIMIT_CORE": 0}
-    if limits.memory_bytes is not None:
-        made["RLIMIT_DATA"] = limits.memory_bytes
+    if limits.memory_bytes:
+        made["RLIMIT_DATA"] = min(limits.memory_bytes, MOST_BYTES)
     if processes and os.getuid():
         made["RLIMIT_NPROC"] = _own_tasks() + processes
     return made

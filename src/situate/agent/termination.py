@@ -8,7 +8,9 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from situate.agent.runtime import Run, RunError
+from situate.agent.hooks import HookError, run_hook
+from situate.agent.probes import ProbeTarget
+from situate.agent.runtime import Run
 
 if TYPE_CHECKING:
     from situate.agent.worker import WorkerContext
@@ -22,8 +24,15 @@ SECOND_NS: Final = 1_000_000_000
 class ContainerTermination:
     """Stops one run of a container. A restart of the container is not its concern."""
 
-    def __init__(self, context: WorkerContext, pod: Callable[[], Mapping[str, Any]], spec: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        context: WorkerContext,
+        pod: Callable[[], Mapping[str, Any]],
+        spec: Mapping[str, Any],
+        target: ProbeTarget,
+    ) -> None:
         """`pod` returns the pod as last seen: whoever deletes it may shorten its grace period."""
+        self._target = target
         self._context = context
         self._pod = pod
         self._spec = spec
@@ -71,13 +80,12 @@ class ContainerTermination:
 
     async def _run_pre_stop(self, grace_s: float) -> None:
         hook = (self._spec.get("lifecycle") or {}).get("preStop") or {}
+        if not hook:
+            return
         try:
-            if "exec" in hook:
-                await self._runtime.execute(self._uid, self._name, hook["exec"].get("command", ()), grace_s)
-            elif "sleep" in hook:
-                await asyncio.sleep(min(grace_s, hook["sleep"].get("seconds", 0)))
-        except (RunError, TimeoutError) as error:
-            text = f"PreStopHook failed: {str(error) or 'it took too long'}"
+            await run_hook(hook, self._target, grace_s)
+        except HookError as error:
+            text = f"PreStopHook failed: {error}"
             self._context.recorder.record(self._pod(), "Warning", "FailedPreStopHook", text, self._name)
 
 

@@ -11,7 +11,7 @@ import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final, Literal
 
@@ -21,6 +21,7 @@ from situate.agent.container_config import container_config, references
 from situate.agent.control_plane import ControlPlane, ControlPlaneError, StaleError, StatusOrigin
 from situate.agent.environment import ConfigReference, ContainerConfigError, EnvironmentSources
 from situate.agent.events import PodEventRecorder
+from situate.agent.hooks import HookError, run_hook
 from situate.agent.pod_lifecycle import (
     ContainerStart,
     ContainerState,
@@ -296,7 +297,7 @@ class PodWorker:
     async def _terminate(self, name: str) -> None:
         spec = next((one for one, _ in containers_of(self.pod) if one["name"] == name), {"name": name})
         try:
-            await ContainerTermination(self._context, lambda: self.pod, spec).run()
+            await ContainerTermination(self._context, lambda: self.pod, spec, self._target(spec)).run()
         except Exception as error:  # noqa: BLE001 - of one pod
             _log.error("Cannot stop a container properly; killing it", pod=self._full_name, err=repr(error))
             self._context.runtime.kill(self.uid, name)
@@ -341,9 +342,7 @@ class PodWorker:
             task.cancel()
 
     async def _probe(self, spec: Mapping[str, Any], attempt: int) -> None:
-        name, context = spec["name"], self._context
-        ports = ports_by_name(spec, self.ports)
-        target = ProbeTarget(context.runtime, context.http, self.uid, name, context.host_ip, ports)
+        name, target = spec["name"], self._target(spec)
 
         def changed(health: ContainerHealth) -> None:
             self._health[name] = (attempt, health)
@@ -352,7 +351,30 @@ class PodWorker:
         def failed(kind: str, text: str) -> None:
             self._record("Warning", "Unhealthy", f"{kind} probe failed: {text}", name)
 
+        if problem := await self._post_start(spec, attempt, target):
+            self._record("Warning", "FailedPostStartHook", f"PostStartHook failed: {problem}", name)
+            changed(replace(NOT_STARTED, failure=f"FailedPostStartHook: container {name} will be restarted"))
+            return
         await run_probes(spec, target, changed, failed)
+
+    async def _post_start(self, spec: Mapping[str, Any], attempt: int, target: ProbeTarget) -> str:
+        """Run the postStart hook, once for each run of the container; return what went wrong."""
+        hook = (spec.get("lifecycle") or {}).get("postStart")
+        if not hook:
+            return ""
+        done = self._context.runtime.home(self.uid) / f"{spec['name']}.{attempt}.started"
+        if done.exists():  # before this agent began
+            return ""
+        try:
+            await run_hook(hook, target)
+        except HookError as error:
+            return str(error)
+        done.touch()
+        return ""
+
+    def _target(self, spec: Mapping[str, Any]) -> ProbeTarget:
+        context, ports = self._context, ports_by_name(spec, self.ports)
+        return ProbeTarget(context.runtime, context.http, self.uid, spec["name"], context.host_ip, ports)
 
     # -- status and events -------------------------------------------------------------------------------------------
 

@@ -317,7 +317,7 @@ class HollowRuntime:
         if not self.severed:
             self._machine.end(pod, container, at_once=True)
 
-    async def execute(self, pod: str, container: str, argv: Sequence[str], timeout_s: float) -> ExecResult:
+    async def execute(self, pod: str, container: str, argv: Sequence[str], timeout_s: float | None) -> ExecResult:
         return ExecResult(0, "")
 
     def log(self, pod: str, container: str, attempt: int) -> Path:

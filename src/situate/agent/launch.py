@@ -1,0 +1,116 @@
+"""Starts a process of a container from its shim: the container's own, and those of its probes and hooks.
+
+All of them have the same environment, directory, user, limits and control group, and no open files but their own
+output. Imports little, because every shim loads this.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import resource
+import signal
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple, NoReturn
+
+from situate.agent.confinement import confine
+
+Order = dict[str, Any]
+"""The shim's configuration: `process.py` writes it."""
+
+PR_SET_PDEATHSIG: Final = 1
+FAILED_CODE: Final = 127
+
+
+class Launched(NamedTuple):
+    problem: str
+    """Why it could not start; empty: it runs."""
+    pid: int
+    outputs: tuple[int, ...]
+    """Where to read its stdout and stderr, or both together."""
+
+
+def launch(order: Order, argv: Sequence[str], *, joined: bool) -> Launched:
+    """Fork and exec. A failure comes back through a pipe that closes on success. `joined`: one pipe for stdout and
+    stderr."""
+    pipes = [os.pipe() for _ in range(1 if joined else 2)]
+    failed, failed_end = os.pipe()
+    shim, pid = os.getpid(), os.fork()
+    if not pid:
+        _become(order, argv, shim, (pipes[0][1], pipes[-1][1], failed_end))
+    for end in (*(end for _, end in pipes), failed_end):
+        os.close(end)
+    with os.fdopen(failed, "rb") as reading:
+        problem = reading.read().decode(errors="replace")
+    outputs = tuple(output for output, _ in pipes)
+    if problem:
+        os.waitpid(pid, 0)
+        for output in outputs:
+            os.close(output)
+        return Launched(problem, 0, ())
+    return Launched("", pid, outputs)
+
+
+# -- in the child, between fork and exec -----------------------------------------------------------------------------
+
+
+def _become(order: Order, argv: Sequence[str], shim: int, pipes: tuple[int, int, int]) -> NoReturn:
+    """Become the container's process. Never returns: on failure it reports why and exits."""
+    step, (out, err, failed) = "starting", pipes
+    try:
+        signal.set_wakeup_fd(-1)
+        for number in (
+            signal.SIGCHLD, signal.SIGTERM, signal.SIGUSR1, signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ,
+        ):  # fmt: skip
+            signal.signal(number, signal.SIG_DFL)
+        os.setsid()
+        os.umask(0o022)
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, 0, 0)
+        step = "joining its control group"
+        if order["cgroup"]:
+            with open(f"{order['cgroup']}/cgroup.procs", "w", encoding="ascii") as file:  # noqa: PTH123
+                file.write("0")
+        step = "limiting it"
+        for name, limit in order["rlimits"].items():
+            resource.setrlimit(getattr(resource, name), (limit, limit))
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.dup2(out, 1)
+        os.dup2(err, 2)
+        close_others(kept=(failed,))
+        if not order["chdir_as_user"]:  # the pod's own directory, whose parents may be closed to the user
+            step = f"changing to its directory {order['cwd']}"
+            os.chdir(order["cwd"])
+        step = "changing to its user"
+        confine(order["security"])
+        if order["chdir_as_user"]:
+            step = f"changing to its directory {order['cwd']}"
+            os.chdir(order["cwd"])
+        # After the user, because a change of user clears it.
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != shim:
+            os._exit(FAILED_CODE)  # the shim was killed meanwhile
+        step = f'exec: "{argv[0]}"'
+        os.execvpe(argv[0], list(argv), order["env"])  # noqa: S606
+    except (OSError, ValueError, LookupError, TypeError, ArithmeticError) as error:
+        why = "executable file not found in $PATH" if _not_found(error, argv) else _words(error)
+        os.write(failed, f"{step}: {why}".encode())
+    finally:
+        os._exit(FAILED_CODE)
+
+
+def close_others(kept: tuple[int, ...] = ()) -> None:
+    """Close all files but stdin, stdout, stderr and these."""
+    for one in os.listdir("/proc/self/fd"):  # noqa: PTH208
+        if int(one) > 2 and int(one) not in kept:
+            with contextlib.suppress(OSError):  # the one that listed them
+                os.close(int(one))
+
+
+def _not_found(error: Exception, argv: Sequence[str]) -> bool:
+    return isinstance(error, FileNotFoundError) and "/" not in argv[0]
+
+
+def _words(error: Exception) -> str:
+    return (error.strerror or str(error)).lower() if isinstance(error, OSError) else str(error)
