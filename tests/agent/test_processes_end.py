@@ -75,8 +75,8 @@ def test_a_daemon_of_the_container_ends_with_it(tmp_path: Path, mark: str) -> No
 
 @pytest.mark.parametrize("kind", ["livenessProbe", "readinessProbe", "startupProbe"])
 def test_a_daemon_of_a_probe_ends_with_the_container(kind: str, tmp_path: Path, mark: str) -> None:
-    probe = {"exec": {"command": daemon(mark)}, "periodSeconds": 100}
-    ended(pod(shell("exec sleep 100", **{kind: probe})), tmp_path, mark, 1)
+    probe: dict[str, Any] = {kind: {"exec": {"command": daemon(mark)}, "periodSeconds": 100}}
+    ended(pod(shell("exec sleep 100", **probe)), tmp_path, mark, 1)
 
 
 def test_a_daemon_of_a_post_start_hook_ends_with_the_container(tmp_path: Path, mark: str) -> None:
