@@ -130,7 +130,14 @@ def test_an_agent_has_no_more_time_than_the_last_one_left_it(change: Any, closed
     found = json.loads((tmp_path / FENCE).read_text())
     found |= {name: found["renewed"] + value if isinstance(value, float) else value for name, value in change.items()}
     (tmp_path / FENCE).write_text(json.dumps(found))
-    assert lease_of(FakePlane(), tmp_path).is_closed() == closed
+    again = lease_of(FakePlane(), tmp_path)
+    assert again.is_closed() == closed
+    assert again.unbroken == (not closed), "pods of a checkpoint begin only if nobody else can have been given them"
+
+
+def test_an_agent_without_a_file_knows_nothing_of_the_last_one_and_an_unfenced_one_need_not(tmp_path: Path) -> None:
+    assert not lease_of(FakePlane(), tmp_path).unbroken
+    assert lease_of(FakePlane(), tmp_path, fenced=False).unbroken
 
 
 def test_the_same_agent_again_need_not_wait_and_another_waits_until_the_first_must_have_stopped(tmp_path: Path) -> None:

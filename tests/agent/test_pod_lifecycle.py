@@ -91,6 +91,7 @@ def test_what_begins(containers: list[ContainerState], expected: list[str]) -> N
 )
 def test_what_has_ended_is_begun_again_as_the_policy_says(policy: str, code: int, again: bool) -> None:
     assert bool(starts(over("a", code=code), policy=policy)) == again
+    assert starts(over("a", code=code), runs("b"), policy=policy) == (["a"] if again else []), "beside one that runs"
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,13 @@
 import asyncio
 from contextlib import aclosing
 from pathlib import Path
+from typing import Any
 
+import grpc
 import pytest
 
 from situate.store.entries import Revision
-from situate.store.errors import OutcomeUnknownError, UnavailableError
+from situate.store.errors import InvalidRequestError, OutcomeUnknownError, UnavailableError
 from situate.store.etcd.client import EtcdClient
 from situate.store.etcd.protocol import LEASE_REVOKE
 from situate.store.etcd.store import EtcdStore
@@ -36,6 +38,34 @@ def test_a_lost_answer_is_found_out_and_the_write_is_there_once(etcd_server: Etc
             assert (entry.value, entry.modified) == (b"2", revision)
             follower = await follow(store, "/", revision, Follower(at=Revision(first - 1)))
             assert [batch.revision for batch in follower.batches] == [first, revision]
+
+    tell(story)
+
+
+def test_what_etcd_itself_refuses_is_not_sent_again(etcd_server: Etcd, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story() -> None:
+        async with opened(settings(etcd_server.endpoints[0])) as store:
+            await create(store, "/a", b"1")
+            sent = 0
+            try_once = EtcdClient.try_once
+
+            async def refused(self: EtcdClient, call: Any, request: Any) -> Any:
+                nonlocal sent
+                sent += 1
+                if sent == 1:
+                    raise grpc.aio.AioRpcError(
+                        grpc.StatusCode.INVALID_ARGUMENT,
+                        grpc.aio.Metadata(),
+                        grpc.aio.Metadata(),
+                        details="etcdserver: request is too large",
+                    )
+                return await try_once(self, call, request)
+
+            monkeypatch.setattr(EtcdClient, "try_once", refused)
+            with pytest.raises(InvalidRequestError, match="request is too large"):
+                await create(store, "/b", b"2")
+            assert sent == 1
+            assert await get(store, "/b") is None
 
     tell(story)
 

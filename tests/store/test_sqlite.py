@@ -294,3 +294,21 @@ def test_who_creates_what_is_there_with_a_lease_that_is_not_is_refused_though_no
     (refused,), _ = log.commit([Transaction((At("/there", ABSENT),), (Put("/there", b"new", LeaseId(7)),))])
     assert isinstance(refused, Refused)
     log.close(in_order=True)
+
+
+# ── the write-ahead log ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_write_ahead_log_does_not_outgrow_its_checkpoints(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_module, "CHECKPOINT_PAGES", 40)
+    longest = 0
+
+    async def story(store: SqliteStore) -> None:
+        nonlocal longest
+        at = revision_of(await create(store, "/a", b""))
+        for number in range(150):
+            at = revision_of(await update(store, "/a", bytes([number]) * 8_000, at))
+            longest = max(longest, path.with_name(f"{path.name}-wal").stat().st_size)
+
+    tell(path, story)
+    assert longest < 100 * 4_096, "150 writes of two pages and more each, and a checkpoint every 40 pages"

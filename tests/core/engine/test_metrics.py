@@ -114,6 +114,14 @@ def test_looking_for_victims_in_vain_counts_as_looking() -> None:
     assert (engine.metrics.victims, engine.metrics.preemptions) == ([], 1)
 
 
+def test_a_gang_that_looks_for_victims_counts_once() -> None:
+    both = nodes(2, cpu="1")
+    world = World(*both)
+    small = [pod(f"on-{one.metadata.name}", cpu="1", node_name=one.metadata.name, priority=0) for one in both]
+    world.arrive(*small, *team(2, cpu="1", priority=10))
+    assert (world.engine.metrics.victims, world.engine.metrics.preemptions) == ([2], 1)
+
+
 # -- the queue -------------------------------------------------------------------------------------------------------
 
 

@@ -117,3 +117,30 @@ def test_nobody_binds_what_they_do_not_have_and_a_grant_counts_at_once() -> None
             assert bits(authorization, question, zoe) == 0
 
     asyncio.run(story())
+
+
+@pytest.mark.parametrize("registered", [True, False])
+def test_a_mirror_pod_needs_the_node_that_owns_it(registered: bool) -> None:
+    async def story() -> None:
+        async with opened(filled=False) as (registry, _):
+            node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "alpha"}}
+            uid = "none"
+            if registered:
+                uid = (await registry.create(Target(NODES), node, SYSTEM)).uid
+            owner = {"apiVersion": "v1", "kind": "Node", "name": "alpha", "uid": uid, "controller": True}
+            metadata = {
+                "name": "mirrored",
+                "namespace": "default",
+                "annotations": {"kubernetes.io/config.mirror": "x"},
+                "ownerReferences": [owner],
+            }
+            spec = {"nodeName": "alpha", "containers": [{"name": "main", "image": "i"}]}
+            pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+            if registered:
+                await put(registry, pod, ALPHA)
+            else:
+                with pytest.raises(StatusError) as refused:
+                    await put(registry, pod, ALPHA)
+                assert (refused.value.code, refused.value.message) == (404, 'node "alpha" not found')
+
+    asyncio.run(story())

@@ -18,7 +18,7 @@ from situate.server.identity.authorization import Authorization
 from situate.server.identity.certificates import new_key
 from situate.server.identity.node_restriction import NodeRestriction
 from situate.server.identity.ports import resource_of
-from situate.server.identity.service_account_tokens import ISSUER, AccountTokens, TokenError
+from situate.server.identity.service_account_tokens import ISSUER, MAX_TOKEN_BYTES, AccountTokens, TokenError
 from situate.server.identity.token_files import UserTokens
 from situate.server.identity.token_requests import TokenRequests
 from situate.server.requests import Caller, Object, Target
@@ -159,6 +159,19 @@ def test_every_byte_of_a_token_counts(desk: Desk) -> None:
     for index in range(0, len(token) - 1, 7):
         other = "A" if token[index] != "A" else "B"
         assert desk.who(token[:index] + other + token[index + 1 :]) == REFUSED, index
+
+
+def test_a_token_that_is_too_long_is_not_decoded(desk: Desk) -> None:
+    claims = desk.claims()
+    without = len(desk.signed({**claims, "padding": ""}))
+
+    def long(by: int) -> str:
+        return desk.signed({**claims, "padding": "x" * (by * 3 // 4)})
+
+    fits, most = long(MAX_TOKEN_BYTES - without), long(MAX_TOKEN_BYTES - without + 8)
+    assert len(fits) <= MAX_TOKEN_BYTES < len(most)
+    assert (desk.tokens.claims_our_issuer(fits), desk.who(fits)) == (True, WEB_USER)
+    assert (desk.tokens.claims_our_issuer(most), desk.who(most)) == (False, REFUSED)
 
 
 def test_a_token_without_a_signature_is_refused(desk: Desk) -> None:

@@ -2,14 +2,17 @@
 
 import asyncio
 import re
+from typing import Any
 
 import pytest
 
 from server.placing.world import World, tell
 from situate.agent.control_plane import LeaseRenewal
 from situate.agent.control_plane_local import LocalControlPlane
+from situate.server.errors import StatusError
 from situate.server.placing import snapshot_lag
 from situate.server.placing.snapshot_lag import LAGGING, SnapshotLag
+from situate.server.registry.stored_object import StoredObject
 from situate.server.requests import SYSTEM, Target, WriteOptions
 from situate.server.resources import BY_KIND
 
@@ -56,6 +59,43 @@ def test_a_node_that_does_not_acknowledge_is_said_to_lag_until_it_does(monkeypat
             (LAGGING, "Warning"),
         ]
         assert all(one["involvedObject"]["name"] == "n1" for one in events)
+
+    tell(on)
+
+
+@pytest.mark.parametrize("code, again", [(503, True), (404, False)], ids=["refused", "gone"])
+def test_a_mark_that_was_refused_is_tried_again_and_that_of_a_node_that_is_gone_is_not(
+    code: int, again: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshot_lag, "LOOK_S", 0.01)
+
+    async def on(world: World) -> None:
+        await world.node()
+        plane, lag = LocalControlPlane(world.registry), SnapshotLag(world.registry, 0.02)
+        modify, tries = world.registry.modify, 0
+
+        async def refused(target: Target, *arguments: Any, **named: Any) -> StoredObject:
+            nonlocal tries
+            if target.resource.plural == "nodes":
+                tries += 1
+                if tries == 1:
+                    raise StatusError(code, "", "not now")
+            return await modify(target, *arguments, **named)
+
+        monkeypatch.setattr(world.registry, "modify", refused)
+        term = (await plane.acquire_lease("n1", 40)).term
+        await plane.renew_lease("n1", LeaseRenewal(term, 40, 1))
+        running = asyncio.create_task(lag.run())
+        await world.pod(nodeName="n1")
+        while not tries:
+            await asyncio.sleep(0.01)
+        if again:
+            await until_status(world, "True")
+        else:
+            await asyncio.sleep(0.1)  # ten more looks
+            assert condition(world) is None
+        assert tries == (2 if again else 1)
+        running.cancel()
 
     tell(on)
 
