@@ -15,7 +15,7 @@ from situate.server.http.ports import CreateHandler, LogSource
 from situate.server.http.server import Server, serve
 from situate.server.http.settings import Limits, ServerSettings
 from situate.server.identity.attributes import Attributes, forbidden_error
-from situate.server.identity.audit import AuditRecord
+from situate.server.identity.audit_event import AuditRecord
 from situate.server.registry.registry import Registry
 from situate.server.requests import SYSTEM, Caller, Object, Target
 from situate.server.resources import BY_KIND
@@ -41,6 +41,10 @@ class Noted:
     """An audit log in a list."""
 
     records: list[AuditRecord] = field(default_factory=list)
+    has_policy: bool = False
+
+    def start_stream(self, record: AuditRecord) -> None:
+        self.records.append(record)
 
     def record(self, record: AuditRecord) -> None:
         self.records.append(record)

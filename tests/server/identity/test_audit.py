@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from situate.server.identity.attributes import Attributes
-from situate.server.identity.audit import AuditLog, AuditRecord, is_logged
+from situate.server.identity.audit import AuditLog, is_logged
+from situate.server.identity.audit_event import AuditRecord
 from situate.server.requests import Caller
 
 JANE = Caller("jane", ("dev",), "7", {"k": ("v",)})

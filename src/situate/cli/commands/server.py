@@ -59,6 +59,12 @@ def control_plane_options(command: F) -> F:
             help="How far a node may fall behind its snapshot before its condition SnapshotLagging is set.",
         ),
         click.option("--store-limit", metavar="SIZE", default="", help="Limit of the store's file: 8Gi."),
+        click.option(
+            "--audit-policy-file",
+            type=click.Path(path_type=Path),
+            metavar="FILE",
+            help="What the audit log has: an audit.k8s.io/v1 Policy, as of kube-apiserver.",
+        ),
         verbosity_option,
         click.option("--logging-format", type=click.Choice(["text", "json"]), default="text", help="Of the log."),
     )(command)
@@ -105,6 +111,7 @@ def settings_of(flags: dict[str, Any], *, scheduler: bool, controllers: bool) ->
         profile=FAST if flags["fast_recovery"] else KUBERNETES,
         snapshot_lag_s=flags["snapshot_lag"],
         limit_bytes=parse_quantity("--store-limit", flags["store_limit"]) if flags["store_limit"] else 0,
+        audit_policy=flags["audit_policy_file"],
         logging=Logging(format=flags["logging_format"], verbosity=flags["verbosity"]),
     )
 

@@ -35,6 +35,7 @@ from situate.server.admission.chain import chain
 from situate.server.controllers.leader import run_controllers
 from situate.server.http.server import Server, serve
 from situate.server.http.settings import ServerSettings as HttpSettings
+from situate.server.identity.audit_policy import read_policy
 from situate.server.identity.bootstrap import bootstrap
 from situate.server.identity.create_handlers import restricted
 from situate.server.identity.joining.node_joins import NodeJoins
@@ -141,7 +142,14 @@ async def _open(settings: ControlPlaneSettings) -> AsyncIterator[tuple[Server, S
         # 2. The API without HTTP, and its users.
         cache = Cache(store)
         transactions = BindTransactions(time.time_ns, new_uid, settings.profile)
-        identity = open_identity(settings.directory, cache, clock=now, wall_ns=time.time_ns, new_uid=new_uid)
+        identity = open_identity(
+            settings.directory,
+            cache,
+            clock=now,
+            wall_ns=time.time_ns,
+            new_uid=new_uid,
+            audit_policy=read_policy(settings.audit_policy) if settings.audit_policy is not None else None,
+        )
         identity.identity.audit.start()
         stack.callback(identity.identity.audit.close)
         registry = Registry(

@@ -37,6 +37,8 @@ class ControlPlaneSettings:
     """How far a node may fall behind its snapshot before its condition says so."""
     limit_bytes: int = 0
     """Limit of the store's file; 0: none."""
+    audit_policy: Path | None = None
+    """None: all writes and all refusals, without bodies."""
     logging: Logging = field(default_factory=Logging)
 
     def host_names(self) -> list[str]:

@@ -21,6 +21,7 @@ from typing import Final, cast
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.web_protocol import RequestPayloadError
+from msgspec.structs import replace
 
 from situate.loop.logs import Log
 from situate.server.errors import StatusError, bad_request
@@ -37,7 +38,7 @@ from situate.server.http.routing import Router
 from situate.server.http.settings import Limits
 from situate.server.http.urls import RequestUrl, parse_url, verb_of
 from situate.server.identity.attributes import Attributes
-from situate.server.identity.audit import AuditRecord
+from situate.server.identity.audit_event import MAX_BODY_BYTES, AuditRecord
 from situate.server.registry.store_errors import status_error
 from situate.server.registry.warning import collecting
 from situate.server.requests import Caller
@@ -182,7 +183,10 @@ class RequestFilters:
             raise
         state.decision = "allow"
         # 6. The handler.
+        if state.long_running and self._gate.audit.has_policy:
+            self._start_stream(request, state)
         response = await self._routing.handle(request, url, verb, query, caller, state)
+        state.response = response.body
         encoding = headers.get("Accept-Encoding", "")
         if encoding and response.code == HTTPStatus.OK:
             limits = self._limits
@@ -228,12 +232,27 @@ class RequestFilters:
     def _record(self, request: web.BaseRequest, state: RequestState, response: Response) -> None:
         what = self._labels(state)
         self._metrics.observe(what, response.code, None if state.long_running else perf_counter() - state.started)
+        record = self._audit_record(request, state, response.code, response.reason)
+        if self._gate.audit.has_policy:
+            body = state.response if state.response is not None else response.body
+            record = replace(
+                record,
+                content_type=request.headers.get("Content-Type", ""),
+                request=state.body,
+                response=_joined(body),
+            )
+        self._gate.audit.record(record)
+
+    def _start_stream(self, request: web.BaseRequest, state: RequestState) -> None:
+        self._gate.audit.start_stream(self._audit_record(request, state, HTTPStatus.OK, ""))
+
+    def _audit_record(self, request: web.BaseRequest, state: RequestState, code: int, reason: str) -> AuditRecord:
         remote = request.remote
-        record = AuditRecord(
+        return AuditRecord(
             state.impersonator or state.caller,
             state.attributes,
             request.raw_path,
-            response.code,
+            code,
             state.received_ns,
             state.url.version,
             state.id,
@@ -241,9 +260,9 @@ class RequestFilters:
             (remote,) if remote else (),
             state.caller if state.impersonator is not None else None,
             state.decision,
-            response.reason,
+            reason,
+            state.long_running,
         )
-        self._gate.audit.record(record)
 
     def _labels(self, state: RequestState) -> RequestLabels:
         """The labels of a request. A path that is not served has none, so that clients cannot create series."""
@@ -286,6 +305,15 @@ class RequestFilters:
                 except StatusError:
                     state.credentials = None
                     task.cancel()
+
+
+def _joined(body: object) -> bytes | None:
+    """A body for the audit log; None if it is too long, or is made while it is sent."""
+    if isinstance(body, bytes):
+        return body
+    if isinstance(body, list | tuple) and sum(map(len, body)) <= MAX_BODY_BYTES:
+        return b"".join(body)
+    return None
 
 
 def _impersonates(headers: Iterable[str]) -> bool:

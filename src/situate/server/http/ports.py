@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol, Self, TypeAlias
 
 from situate.server.identity.attributes import Attributes
-from situate.server.identity.audit import AuditRecord
+from situate.server.identity.audit_event import AuditRecord
 from situate.server.registry.stored_object import ListResult, StoredObject
 from situate.server.registry.watchers import WatchEvent
 from situate.server.requests import Caller, ListOptions, Object, Target, WatchOptions, WriteOptions
@@ -15,7 +15,14 @@ from situate.server.resources import Resource
 
 
 class Audit(Protocol):
+    @property
+    def has_policy(self) -> bool:
+        """Whether records need the bodies of requests and responses, and streams are logged when they start."""
+
     def record(self, record: AuditRecord) -> None: ...
+
+    def start_stream(self, record: AuditRecord) -> None:
+        """A watch or a log begins."""
 
 
 class EventStream(Protocol):

@@ -42,7 +42,7 @@ class ApiRequest(Struct):
 
     async def read(self) -> bytes:
         """The body. The request takes its slot when the body is complete."""
-        self.body = await bodies.read_body(self.http, self.max_body_bytes, self.state)
+        self.body = self.state.body = await bodies.read_body(self.http, self.max_body_bytes, self.state)
         if (waiting := self.state.enter(MUTATING)) is not None:
             await waiting
         return self.body

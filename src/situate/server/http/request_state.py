@@ -47,6 +47,9 @@ class RequestState(Struct):
     """A watch or a log: not counted as in flight."""
     labels: RequestLabels | None = None
     late: bool = False
+    body: bytes = b""
+    response: object = None
+    """The body of the response before compression."""
     credentials: tuple[bytes | None, str] | None = None
     """Of a long-running request: the client's certificate and the Authorization header, to be checked again."""
     pause_s: float = 0.0

@@ -1,7 +1,8 @@
 """The audit log: who asked for what and what the server answered, one JSON line a request (audit.k8s.io/v1 Event).
 
 A request only appends a record to a buffer. A thread encodes the records and writes them: if the disk is slow or full,
-records are dropped and counted, and no request waits. The log has metadata only, never a body.
+records are dropped and counted, and no request waits. Without a policy (audit_policy.py), the log has all writes and
+all refusals, and never a body.
 """
 
 from __future__ import annotations
@@ -11,18 +12,26 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
-from msgspec import Struct
 
 from situate.server.identity.attributes import Attributes
+from situate.server.identity.audit_event import (
+    COMPLETE,
+    RECEIVED,
+    REFUSED,
+    STARTED,
+    AuditRecord,
+    PendingEvent,
+    encoded,
+    named,
+    without_bodies,
+)
+from situate.server.identity.audit_policy import BODIES, METADATA, NONE, AuditDecision, AuditPolicy, decide
 from situate.server.identity.secret_files import PRIVATE
 from situate.server.identity.token_buckets import TokenBuckets
-from situate.server.requests import Caller
-from situate.wire.bodies import micro_time
 
-LEVEL: Final = "Metadata"
 MAX_FILE_BYTES: Final = 100 * 1024 * 1024
 """When a file has reached this size, the log starts another."""
 MAX_OLD_FILES: Final = 10
@@ -31,7 +40,8 @@ BUFFER: Final = 10_000
 GATHER_S: Final = 0.1
 """How long the writer waits for more records once there is one."""
 CHUNK_BYTES: Final = 1024 * 1024
-REFUSED: Final = 400
+MAX_PENDING_BYTES: Final = 64 * 1024 * 1024
+"""Bodies waiting to be written. The next records are logged without theirs."""
 
 MAX_URI: Final = 2_048
 """A longer URI is cut off."""
@@ -50,31 +60,14 @@ READS: Final = frozenset(("get", "list", "watch", "head", "options"))
 HEALTH: Final = ("/healthz", "/livez", "/readyz", "/version", "/metrics")
 
 
+_DEFAULT: Final = AuditDecision(METADATA, frozenset((RECEIVED, STARTED)))
+
+
 def is_logged(attributes: Attributes, code: int) -> bool:
     """Whether a request answered with this code is logged: all writes, all refusals, and no health checks."""
     if not attributes.resource and attributes.path.startswith(HEALTH):
         return False
     return code >= REFUSED or attributes.verb not in READS
-
-
-class AuditRecord(Struct, frozen=True, gc=False):
-    """A request that was answered."""
-
-    caller: Caller | None
-    """Who sent it."""
-    attributes: Attributes
-    uri: str
-    code: int
-    received_ns: int
-    version: str = ""
-    audit_id: str = ""
-    agent: str = ""
-    sources: tuple[str, ...] = ()
-    impersonated: Caller | None = None
-    """On whose behalf, if not the caller's own."""
-    decision: str = ""
-    """The authorizer's: allow or forbid."""
-    reason: str = ""
 
 
 class AuditLog:
@@ -86,6 +79,7 @@ class AuditLog:
         max_file_bytes: int = MAX_FILE_BYTES,
         max_old_files: int = MAX_OLD_FILES,
         buffer: int = BUFFER,
+        policy: AuditPolicy | None = None,
     ) -> None:
         self.path: Final = path
         self.dropped = 0
@@ -95,11 +89,17 @@ class AuditLog:
         self._refusals = TokenBuckets(REFUSALS_PER_S, REFUSALS_BURST, REFUSED_USERS)
         self.last_error = ""
         """Why the last write failed; empty if it did not."""
+        self.has_policy: Final = policy is not None
+        """Whether records need the bodies of requests and responses."""
+        self._policy = policy
+        self._taken_bytes = 0
+        """Of bodies, ever."""
+        self._written_bytes = 0
         self._wall_ns = wall_ns
         self._max_file_bytes = max_file_bytes
         self._max_old_files = max_old_files
         self._buffer = buffer
-        self._pending: deque[tuple[AuditRecord, int]] = deque()
+        self._pending: deque[PendingEvent] = deque()
         self._wake = threading.Event()
         self._closing = threading.Event()
         self._thread: threading.Thread | None = None
@@ -120,22 +120,53 @@ class AuditLog:
             self._thread = None
         self._close_file()
 
+    def start_stream(self, record: AuditRecord) -> None:
+        """Log a watch or a log that begins; `record` follows when it ends. Only a policy asks for that."""
+        if self._policy is None:
+            return
+        decision = decide(self._policy, record.caller, record.attributes)
+        if decision.level == NONE:
+            return
+        for stage, at_ns in ((RECEIVED, record.received_ns), (STARTED, self._wall_ns())):
+            if stage not in decision.omit_stages:
+                self._append(PendingEvent(_short(record), at_ns, stage, decision.level))
+
     def record(self, record: AuditRecord) -> None:
         """Log a request that was answered. Never waits."""
-        if not is_logged(record.attributes, record.code):
-            return
+        policy = self._policy
+        if policy is None:
+            if not is_logged(record.attributes, record.code):
+                return
+            decision = _DEFAULT
+        else:
+            decision = decide(policy, record.caller, record.attributes)
+            if decision.level == NONE:
+                return
+            record = named(record)
+            if decision.level not in BODIES:
+                record = without_bodies(record)
         if record.code in _REFUSALS:
             user = record.caller.name if record.caller is not None else ""
             if not self._refusals.take(user, record.received_ns * 1e-9):
                 self.suppressed += 1
                 return
+        record = _short(record)
+        if RECEIVED not in decision.omit_stages and not record.long_running:
+            self._append(PendingEvent(record, record.received_ns, RECEIVED, decision.level))
+        if COMPLETE not in decision.omit_stages:
+            at_ns = self._wall_ns()
+            self._append(PendingEvent(record, at_ns, COMPLETE, decision.level, decision.omit_managed_fields))
+
+    def _append(self, event: PendingEvent) -> None:
         if len(self._pending) >= self._buffer:
             self.dropped += 1
             return
-        if len(record.uri) > MAX_URI or len(record.agent) > MAX_AGENT:
-            cut = {"uri": _cut(record.uri, MAX_URI), "agent": _cut(record.agent, MAX_AGENT)}
-            record = msgspec.structs.replace(record, **cut)
-        self._pending.append((record, self._wall_ns()))
+        if event.stage == COMPLETE and (size := event.body_bytes):
+            if self._taken_bytes - self._written_bytes + size > MAX_PENDING_BYTES:
+                event = event._replace(record=without_bodies(event.record), level=METADATA)
+            else:
+                self._taken_bytes += size
+        self._pending.append(event)
         if not self._wake.is_set():
             self._wake.set()
 
@@ -154,8 +185,11 @@ class AuditLog:
             lines: list[bytes] = []
             size = 0
             while self._pending and size < CHUNK_BYTES:
+                event = self._pending.popleft()
+                if event.stage == COMPLETE:
+                    self._written_bytes += event.body_bytes
                 try:
-                    line = _ENCODER.encode(_event(*self._pending.popleft())) + b"\n"
+                    line = _ENCODER.encode(encoded(event)) + b"\n"
                 except (TypeError, ValueError, UnicodeError) as error:
                     self.dropped += 1
                     self.last_error = str(error)
@@ -232,57 +266,12 @@ def _grouped(lines: list[bytes], most: int) -> list[bytes]:
     return found
 
 
-def _event(record: AuditRecord, done_ns: int) -> dict[str, Any]:
-    status: dict[str, Any] = {"metadata": {}, "code": record.code}
-    if record.code >= REFUSED:
-        status |= {"status": "Failure"} | ({"reason": record.reason} if record.reason else {})
-    event: dict[str, Any] = {
-        "kind": "Event",
-        "apiVersion": "audit.k8s.io/v1",
-        "level": LEVEL,
-        "auditID": record.audit_id,
-        "stage": "ResponseComplete",
-        "requestURI": record.uri,
-        "verb": record.attributes.verb,
-        "user": _user(record.caller),
-        "sourceIPs": record.sources,
-        "userAgent": record.agent,
-        "responseStatus": status,
-        "requestReceivedTimestamp": micro_time(record.received_ns),
-        "stageTimestamp": micro_time(done_ns),
-    }
-    if record.impersonated is not None:
-        event["impersonatedUser"] = _user(record.impersonated)
-    if record.attributes.resource:
-        event["objectRef"] = _reference(record)
-    if record.decision:
-        event["annotations"] = {"authorization.k8s.io/decision": record.decision}
-    return event
+def _short(record: AuditRecord) -> AuditRecord:
+    if len(record.uri) <= MAX_URI and len(record.agent) <= MAX_AGENT:
+        return record
+    cut = {"uri": _cut(record.uri, MAX_URI), "agent": _cut(record.agent, MAX_AGENT)}
+    return msgspec.structs.replace(record, **cut)
 
 
 def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else text[:most] + CUT_OFF
-
-
-def _user(caller: Caller | None) -> dict[str, Any]:
-    if caller is None:
-        return {}
-    shown: dict[str, Any] = {"username": caller.name, "groups": caller.groups}
-    if caller.uid:
-        shown["uid"] = caller.uid
-    if caller.extra:
-        shown["extra"] = dict(caller.extra)
-    return shown
-
-
-def _reference(record: AuditRecord) -> dict[str, str]:
-    attributes = record.attributes
-    parts = {
-        "resource": attributes.resource,
-        "namespace": attributes.namespace,
-        "name": attributes.name,
-        "apiGroup": attributes.group,
-        "apiVersion": record.version,
-        "subresource": attributes.subresource,
-    }
-    return {key: value for key, value in parts.items() if value}

@@ -10,6 +10,7 @@ from typing import Final
 
 from situate.server.http.ports import CreateHandlers
 from situate.server.identity.audit import AuditLog
+from situate.server.identity.audit_policy import AuditPolicy
 from situate.server.identity.authentication import Authentication
 from situate.server.identity.authority import Authority, open_authority
 from situate.server.identity.authorization import Authorization
@@ -49,6 +50,7 @@ def open_identity(
     wall_ns: Callable[[], int],
     new_uid: Callable[[], str],
     anonymous: bool = True,
+    audit_policy: AuditPolicy | None = None,
 ) -> IdentityParts:
     """Create what `folder`, the server's own, lacks. Start `identity.audit` when the server starts.
 
@@ -69,7 +71,7 @@ def open_identity(
     )
     restriction = NodeRestriction(objects, authorization)
     tokens = TokenRequests(objects, accounts, restriction, clock=clock, new_uid=new_uid)
-    audit = AuditLog(folder / AUDIT_LOG, wall_ns=wall_ns)
+    audit = AuditLog(folder / AUDIT_LOG, wall_ns=wall_ns, policy=audit_policy)
     return IdentityParts(
         identity=Identity(authentication, authorization, audit),
         authority=authority,
