@@ -65,6 +65,22 @@ def control_plane_options(command: F) -> F:
             metavar="FILE",
             help="What the audit log has: an audit.k8s.io/v1 Policy, as of kube-apiserver.",
         ),
+        click.option(
+            "--max-connections",
+            type=click.IntRange(10, 1_000_000),
+            default=10_000,
+            show_default=True,
+            metavar="N",
+            help="Connections of clients; the limit of open files is raised to fit.",
+        ),
+        click.option(
+            "--max-connections-per-address",
+            type=click.IntRange(0, 1_000_000),
+            default=2_500,
+            show_default=True,
+            metavar="N",
+            help="Of them, from one address; 0: no limit, for a server behind a load balancer.",
+        ),
         verbosity_option,
         click.option("--logging-format", type=click.Choice(["text", "json"]), default="text", help="Of the log."),
     )(command)
@@ -92,6 +108,7 @@ def settings_of(flags: dict[str, Any], *, scheduler: bool, controllers: bool) ->
     from situate.cli.control_plane.settings import ControlPlaneSettings
     from situate.core.reconcile.nodes.fencing import FAST, KUBERNETES
     from situate.loop.logs import Logging
+    from situate.server.http.settings import Limits
 
     config, plugins = _configuration(flags["config"])
     return ControlPlaneSettings(
@@ -112,6 +129,9 @@ def settings_of(flags: dict[str, Any], *, scheduler: bool, controllers: bool) ->
         snapshot_lag_s=flags["snapshot_lag"],
         limit_bytes=parse_quantity("--store-limit", flags["store_limit"]) if flags["store_limit"] else 0,
         audit_policy=flags["audit_policy_file"],
+        limits=Limits(
+            connections=flags["max_connections"], connections_per_address=flags["max_connections_per_address"]
+        ),
         logging=Logging(format=flags["logging_format"], verbosity=flags["verbosity"]),
     )
 

@@ -33,6 +33,7 @@ from situate.loop.metrics import Metrics
 from situate.loop.supervisor import Part, Supervisor
 from situate.server.admission.chain import chain
 from situate.server.controllers.leader import run_controllers
+from situate.server.http.descriptors import fit_descriptors
 from situate.server.http.server import Server, serve
 from situate.server.http.settings import ServerSettings as HttpSettings
 from situate.server.identity.audit_policy import read_policy
@@ -207,7 +208,9 @@ async def _serve(
 ) -> Server:
     placing = placing_specials(binder, Evictor(registry, time.time_ns))
     return await serve(
-        HttpSettings(address=settings.address, port=settings.port, hosts=settings.names),
+        HttpSettings(
+            address=settings.address, port=settings.port, hosts=settings.names, limits=fit_descriptors(settings.limits)
+        ),
         registry,
         identity.identity,
         printers,

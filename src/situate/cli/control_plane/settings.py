@@ -10,6 +10,7 @@ from situate.agent.node_objects import NodeShape
 from situate.core.config.types import KubeSchedulerConfiguration
 from situate.core.reconcile.nodes.fencing import KUBERNETES, NodeProfile
 from situate.loop.logs import Logging
+from situate.server.http.settings import Limits
 from situate.server.placing.snapshot_lag import BOUND_S
 
 
@@ -39,6 +40,8 @@ class ControlPlaneSettings:
     """Limit of the store's file; 0: none."""
     audit_policy: Path | None = None
     """None: all writes and all refusals, without bodies."""
+    limits: Limits = field(default_factory=Limits)
+    """What clients of the API may use."""
     logging: Logging = field(default_factory=Logging)
 
     def host_names(self) -> list[str]:

@@ -9,23 +9,37 @@ from typing import Any, Final, cast
 
 from aiohttp import web
 from aiohttp.http_exceptions import LineTooLong
-from aiohttp.web_protocol import RequestHandler
+from aiohttp.streams import EMPTY_PAYLOAD
+from aiohttp.web_protocol import RequestHandler, _ErrInfo
 
 from situate.server.errors import StatusError, bad_request
 from situate.server.http import heap
 from situate.server.http.flow_control import ANONYMOUS
 from situate.server.http.responses import status_response
+from situate.server.http.settings import Limits
 
 TRIM_AFTER_CONNECTIONS: Final = 128
 """So many new connections leave enough free memory behind to trim the heap. Their handshakes take longer than the trim,
 so a client that keeps reconnecting cannot keep the server busy with it."""
 
 
-class Connection(RequestHandler):
-    __slots__ = ("flow", "head_since", "known", "on_lost", "pausing", "peer")
+MAKE_ROOM: Final = 50
+"""A full server closes this part of its limit at once, because it has to look at all connections to find idle ones."""
+ROOM_IDLE_S: Final = 2.0
+"""How long a connection of a known caller is idle before it may be closed for another one."""
 
-    def __init__(self, manager: web.Server, *, loop: asyncio.AbstractEventLoop, **options: Any) -> None:
+
+class Connection(RequestHandler):
+    __slots__ = ("address", "flow", "head_since", "held", "known", "on_lost", "pausing", "peer")
+
+    def __init__(
+        self, manager: web.Server, *, loop: asyncio.AbstractEventLoop, address: str = "", **options: Any
+    ) -> None:
         super().__init__(manager, loop=loop, **options)
+        self.address = address
+        """The client's."""
+        self.held = 0
+        """Bytes of heads that are incomplete, or of requests that came before the last one was answered."""
         self.known = False
         """Whether a caller with valid credentials has used it."""
         self.pausing: asyncio.Future[None] | None = None
@@ -69,19 +83,58 @@ class Connection(RequestHandler):
             self.peer = found.getpeercert(True) if found is not None else None
         return cast("bytes | None", self.peer)
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        super().connection_made(transport)
-        if isinstance(self._manager, Listener) and self._manager.full:
-            self.force_close()
+    @property
+    def idle_since(self) -> float | None:
+        """When it began to wait for a request; None: it has one, or a part of one."""
+        waiter = self._waiter
+        if waiter is None or waiter.done() or self.head_since:
+            return None
+        return self._next_keepalive_close_time - self._keepalive_timeout
+
+    def abort(self) -> None:
+        """Close the connection without waiting for the client."""
+        transport = self.transport
+        self.force_close()
+        if transport is not None:
+            transport.abort()
 
     def data_received(self, data: bytes) -> None:
+        current = self._current_request
+        ahead = current is not None and current.content.is_eof()
         super().data_received(data)
         waiter = self._waiter
         if waiter is not None and not waiter.done():
             if not self.head_since:
                 self.head_since = self._loop.time()
+            self._hold(len(data))
         else:
             self.head_since = 0.0
+            if ahead:
+                self._hold(len(data))
+
+    def _hold(self, size: int) -> None:
+        listener = self._manager
+        if not isinstance(listener, Listener):
+            return
+        self.held += size
+        listener.held += size
+        if listener.held > listener.limits.heads_bytes:
+            self.abort()
+        elif self.held > listener.limits.head_bytes:
+            waiter = self._waiter
+            if waiter is None:  # the next requests are read when this one is answered
+                if not self._buffer_paused:
+                    self._pause_reading_for_buffer()
+                return
+            self._messages.append((_ErrInfo(status=431, exc=LineTooLong("", 0), message=""), EMPTY_PAYLOAD))
+            if not waiter.done():
+                waiter.set_result(None)
+
+    def let_go(self) -> None:
+        """What came was read, or is gone."""
+        if self.held and isinstance(self._manager, Listener):
+            self._manager.held -= self.held
+        self.held = 0
 
     def resume_reading(self, resume_parser: bool = True) -> None:
         """aiohttp calls this for every body, even if nothing was paused. Then the parser need not run again."""
@@ -90,6 +143,9 @@ class Connection(RequestHandler):
 
     def connection_lost(self, exc: BaseException | None) -> None:
         tell, self.on_lost = self.on_lost, None
+        self.let_go()
+        if isinstance(self._manager, Listener):
+            self._manager.left(self)
         super().connection_lost(exc)
         self.go_on()
         if tell is not None:
@@ -117,18 +173,82 @@ class Connection(RequestHandler):
 
 
 class Listener(web.Server):
-    """Accepts connections up to a limit, closes those whose headers never end, and trims the heap after a rush."""
+    """The open connections: as many as the limits allow. It closes those that are idle for too long, or whose headers
+    never end, and trims the heap after a rush."""
 
-    def __init__(self, handler: Any, *, head_s: float, most: int, **options: Any) -> None:
+    def __init__(self, handler: Any, limits: Limits, **options: Any) -> None:
         super().__init__(handler, **options)
-        self._head_s = head_s
-        self._most = most
+        self.limits: Final = limits
+        self.held = 0
+        """The sum of `Connection.held`."""
+        self.refused = 0
+        """Connections closed for want of room."""
+        self.open = 0
+        """Connections, also those in their handshake."""
+        self._by_address: dict[str, int] = {}
+        self._opening: dict[Connection, asyncio.Task[None]] = {}
+        """Those whose handshake is not finished, the oldest first."""
         self._came = self._came_before = 0
         """Connections since the last sweep, and in the interval before."""
 
-    @property
-    def full(self) -> bool:
-        return len(self._connections) > self._most
+    # -- coming and going --------------------------------------------------------------------------------------------
+
+    def admit(self, address: str) -> Connection | None:
+        """A connection for a client that was accepted; None: there is no room."""
+        limits, count = self.limits, self._by_address.get(address, 0)
+        if limits.connections_per_address and count >= limits.connections_per_address:
+            room = self._make_room(address, limits.connections_per_address)
+        else:
+            room = self.open < limits.connections or self._make_room("", limits.connections)
+        if not room:
+            self.refused += 1
+            return None
+        self.open += 1
+        self._by_address[address] = self._by_address.get(address, 0) + 1
+        return Connection(self, loop=self._loop, address=address, **self._kwargs)
+
+    def opening(self, connection: Connection, task: asyncio.Task[None]) -> None:
+        """The handshake has begun."""
+        self._opening[connection] = task
+
+    def opened(self, connection: Connection) -> None:
+        """The handshake has ended, well or not."""
+        self._opening.pop(connection, None)
+
+    def left(self, connection: Connection) -> None:
+        """The connection is gone. May be called twice."""
+        address, connection.address = connection.address, ""
+        if not address:
+            return
+        self.open -= 1
+        count = self._by_address.pop(address) - 1
+        if count:
+            self._by_address[address] = count
+
+    def _make_room(self, address: str, limit: int) -> bool:
+        """Close connections that wait, from this address or ("") from any: first those in a handshake and without a
+        known caller, then those that are idle for longest. Whether one was closed."""
+        wanted = max(1, limit // MAKE_ROOM)
+        now, closed = self._loop.time(), 0
+        for connection, task in list(self._opening.items())[: limit // 2]:
+            if not address or connection.address == address:
+                task.cancel()
+                self.opened(connection)
+                self.left(connection)
+                closed += 1
+                if closed >= wanted:
+                    return True
+        idle: list[tuple[bool, float, int, Connection]] = []
+        for number, one in enumerate(self._connections):
+            if isinstance(one, Connection) and (not address or one.address == address):
+                since = one.idle_since
+                if since is not None and (not one.known or now - since > ROOM_IDLE_S):
+                    idle.append((one.known, since, number, one))
+        for _, _, _, connection in sorted(idle)[: wanted - closed]:
+            self.left(connection)
+            connection.abort()
+            closed += 1
+        return closed > 0
 
     def __call__(self) -> RequestHandler:
         return Connection(self, loop=self._loop, **self._kwargs)
@@ -137,16 +257,27 @@ class Listener(web.Server):
         super().connection_made(handler, transport)
         self._came += 1
 
+    # -- time --------------------------------------------------------------------------------------------------------
+
     def end_pauses(self) -> None:
         for connection in self.connections:
             if isinstance(connection, Connection):
                 connection.go_on()
 
     def sweep(self, now: float) -> None:
+        limits = self.limits
         for connection in self.connections:
-            began = connection.head_since if isinstance(connection, Connection) else 0.0
-            if began and now - began > self._head_s:
-                connection.force_close()
+            if not isinstance(connection, Connection):
+                continue
+            if connection.head_since:
+                if now - connection.head_since > limits.head_s:
+                    connection.abort()
+                continue
+            since = connection.idle_since
+            if since is not None:
+                connection.let_go()
+                if not connection.known and now - since > limits.unknown_idle_s:
+                    connection.abort()
         if self._came + self._came_before >= TRIM_AFTER_CONNECTIONS:  # earlier ones may have started to watch only now
             heap.trim_heap()
         self._came_before, self._came = self._came, 0

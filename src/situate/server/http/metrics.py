@@ -42,6 +42,13 @@ class RequestQueues(Protocol):
     def waiting(self) -> int: ...
 
 
+class OpenConnections(Protocol):
+    refused: int
+
+    @property
+    def open(self) -> int: ...
+
+
 class RequestMetrics(Collector):
     """`gauges` and `others`, the text of other metrics, are called on each scrape."""
 
@@ -60,12 +67,16 @@ class RequestMetrics(Collector):
         """By limit."""
         self.panics = 0
         self._levels: Mapping[tuple[str, str], RequestQueues] = {}
+        self._connections: OpenConnections | None = None
         self._registry = CollectorRegistry()
         self._registry.register(self)
 
     def watch_levels(self, levels: Mapping[tuple[str, str], RequestQueues]) -> None:
         """Show how many requests wait, by priority level and lane."""
         self._levels = levels
+
+    def watch_connections(self, connections: OpenConnections) -> None:
+        self._connections = connections
 
     def observe(self, what: RequestLabels, code: int, seconds: float | None) -> None:
         """Record a response; without a duration for long-running requests."""
@@ -131,6 +142,11 @@ class RequestMetrics(Collector):
         for limit, number in self.rejected.items():
             refused.add_metric((limit,), number)
         yield refused
+        if self._connections is not None:
+            text = "Connections that are open, or in their handshake."
+            yield GaugeMetricFamily("situate_apiserver_connections", text, value=self._connections.open)
+            text = "Connections closed for want of room."
+            yield CounterMetricFamily("situate_apiserver_refused_connections", text, value=self._connections.refused)
         yield CounterMetricFamily(
             "situate_apiserver_panics", "Requests that failed for a fault of the server.", value=self.panics
         )

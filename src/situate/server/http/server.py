@@ -14,6 +14,7 @@ from typing import Final
 from situate.loop.health import Check
 from situate.loop.logs import Log
 from situate.server.discovery import Discovery
+from situate.server.http.acceptor import Acceptor
 from situate.server.http.connection import Listener
 from situate.server.http.filters import RequestFilters
 from situate.server.http.flow_control import FlowControl
@@ -34,7 +35,6 @@ from situate.server.registry.registry import Registry
 from situate.wire.errors import InputError
 
 SWEEP_S: Final = 1.0
-BACKLOG: Final = 1024
 LEAST_S: Final = 0.1
 POLL_S: Final = 0.01
 _RANDOM: Final = random.SystemRandom()
@@ -58,15 +58,15 @@ class Server:
         self._tls = tls
         self.metrics = metrics
         self._listener: Listener | None = None
-        self._server: asyncio.Server | None = None
+        self._acceptor: Acceptor | None = None
         self._sweeper: asyncio.Task[None] | None = None
 
     @property
     def address(self) -> tuple[str, int]:
         """The host and port it listens on."""
-        if self._server is None or not self._server.sockets:
+        if self._acceptor is None or not self._acceptor.sockets:
             raise InputError("the server does not listen")
-        host, port, *_ = self._server.sockets[0].getsockname()
+        host, port, *_ = self._acceptor.sockets[0].getsockname()
         return str(host), int(port)
 
     @property
@@ -81,8 +81,7 @@ class Server:
         check_listening(settings.address, tls=self._tls is not None)
         self._listener = Listener(
             self._filters.handle,
-            head_s=limits.head_s,
-            most=limits.connections,
+            limits,
             access_log=None,
             keepalive_timeout=limits.idle_s,
             lingering_time=limits.linger_s,
@@ -92,17 +91,13 @@ class Server:
             auto_decompress=False,
         )
         loop = asyncio.get_running_loop()
+        acceptor = Acceptor(self._listener, self._tls)
         try:
-            self._server = await loop.create_server(
-                self._listener,
-                settings.address,
-                settings.port,
-                backlog=BACKLOG,
-                ssl=self._tls,
-                ssl_handshake_timeout=limits.handshake_s if self._tls is not None else None,
-            )
+            await acceptor.start(settings.address, settings.port)
         except OSError as error:
             raise InputError(_listen_error(settings, error)) from None
+        self._acceptor = acceptor
+        self.metrics.watch_connections(self._listener)
         self._sweeper = loop.create_task(self._sweep())
         _log.info("Serving", url=self.url)
 
@@ -116,10 +111,10 @@ class Server:
 
     async def stop(self) -> None:
         """Refuse new requests, end watches, and finish requests in flight within Limits.stop_s."""
-        if self._server is None or self._listener is None:
+        if self._acceptor is None or self._listener is None:
             return
         self._filters.stopping = True
-        self._server.close()
+        self._acceptor.close()
         self._streams.stop()
         self._listener.pre_shutdown()
         deadline = time.perf_counter() + self._settings.limits.stop_s
@@ -132,10 +127,7 @@ class Server:
             self._sweeper.cancel()
             with suppress(asyncio.CancelledError):
                 await self._sweeper
-        with suppress(TimeoutError):
-            async with asyncio.timeout(LEAST_S):
-                await self._server.wait_closed()
-        self._server = None
+        self._acceptor = None
 
 
 def _listen_error(settings: ServerSettings, error: OSError) -> str:

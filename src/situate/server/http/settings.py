@@ -79,7 +79,13 @@ class Limits:
     stop_s: float = 10.0
     """For requests in flight when the server stops."""
     connections: int = 10_000
-    """Further ones are closed at once."""
+    """Then an idle one is closed for a new one, or the new one if none is idle."""
+    connections_per_address: int = 2_500
+    """The same for the connections from one address; 0: no limit, for a server behind a load balancer."""
+    handshakes: int = 4
+    """Handshakes that start in one turn of the event loop, from one address; the next ones wait for the next turn."""
+    unknown_idle_s: float = 15.0
+    """`idle_s` of a connection without any request of a caller with valid credentials."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,139 @@
+"""Accepts connections: counts them before their TLS handshake, and lets addresses take turns with their handshakes.
+
+A connection beyond a limit costs an accept and a close. When the process has no file descriptor left, it accepts again
+a second later, and the connections that are open go on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import socket
+import ssl
+import sys
+from typing import Final
+
+from situate.loop.logs import Log
+from situate.server.http.connection import Connection, Listener
+from situate.server.http.fair_slots import FairSlots, SlotLimits
+
+BACKLOG: Final = 1024
+ACCEPTS: Final = 64
+"""In one turn of the event loop."""
+NO_RESOURCES: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+RETRY_S: Final = 1.0
+"""How long to accept nothing when the process cannot open another socket."""
+SHUTDOWN_S: Final = 2.0
+"""For a client to answer the end of TLS."""
+_log = Log(__name__)
+
+
+class Acceptor:
+    def __init__(self, listener: Listener, tls: ssl.SSLContext | None) -> None:
+        self._listener = listener
+        self._tls = tls
+        limits = listener.limits
+        everything = limits.connections
+        self._turns = FairSlots(SlotLimits(everything, everything, everything, limits.handshakes))
+        self._loop = asyncio.get_running_loop()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.sockets: list[socket.socket] = []
+
+    async def start(self, address: str, port: int) -> None:
+        """Raises OSError if it cannot listen there."""
+        found = await self._loop.getaddrinfo(address, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        try:
+            for family, kind, protocol, _, where in dict.fromkeys(found):
+                self.sockets.append(_listening(family, kind, protocol, where))
+        except OSError:
+            self.close()
+            raise
+        for one in self.sockets:
+            self._loop.add_reader(one, self._accept, one)
+
+    def close(self) -> None:
+        """Accept no more. Connections that are open stay so."""
+        sockets, self.sockets = self.sockets, []
+        for one in sockets:
+            self._loop.remove_reader(one)
+            one.close()
+        for task in list(self._tasks):
+            task.cancel()
+
+    def _accept(self, listening: socket.socket) -> None:
+        for _ in range(ACCEPTS):
+            try:
+                accepted, where = listening.accept()
+            except (BlockingIOError, InterruptedError):
+                return
+            except OSError as error:
+                if error.errno not in NO_RESOURCES:
+                    continue  # the client has gone already
+                _log.error("No connection can be accepted", err=error.strerror, retry_s=RETRY_S)
+                self._loop.remove_reader(listening)
+                self._loop.call_later(RETRY_S, self._accept_again, listening)
+                return
+            accepted.setblocking(False)
+            address = str(where[0])
+            connection = self._listener.admit(address)
+            if connection is None:
+                accepted.close()
+                continue
+            waiting = self._turns.enter(address)
+            task = self._loop.create_task(self._open(accepted, address, connection, waiting))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+            self._listener.opening(connection, task)
+
+    def _accept_again(self, listening: socket.socket) -> None:
+        if listening in self.sockets:
+            self._loop.add_reader(listening, self._accept, listening)
+
+    async def _open(
+        self, accepted: socket.socket, address: str, connection: Connection, waiting: asyncio.Future[None] | None
+    ) -> None:
+        """The handshake, when it is the turn of its address."""
+        try:
+            async with asyncio.timeout(self._listener.limits.handshake_s):
+                if waiting is not None:
+                    await waiting
+                await self._shake_hands(accepted, connection)
+        except (OSError, TimeoutError):  # ssl.SSLError is an OSError
+            self._failed(accepted, connection)
+        except asyncio.CancelledError:
+            self._failed(accepted, connection)
+            raise
+        finally:
+            if waiting is None or (waiting.done() and not waiting.cancelled()):
+                self._turns.leave(address)
+            self._listener.opened(connection)
+
+    async def _shake_hands(self, accepted: socket.socket, connection: Connection) -> None:
+        tls, limit_s = self._tls, self._listener.limits.handshake_s
+        await self._loop.connect_accepted_socket(
+            lambda: connection,
+            accepted,
+            ssl=tls,
+            ssl_handshake_timeout=limit_s if tls is not None else None,
+            ssl_shutdown_timeout=SHUTDOWN_S if tls is not None else None,
+        )
+
+    def _failed(self, accepted: socket.socket, connection: Connection) -> None:
+        self._listener.left(connection)
+        accepted.close()
+
+
+def _listening(family: int, kind: int, protocol: int, where: object) -> socket.socket:
+    made = socket.socket(family, kind, protocol)
+    try:
+        if sys.platform != "win32":
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        made.bind(where)  # type: ignore[arg-type]
+        made.listen(BACKLOG)
+        made.setblocking(False)
+    except BaseException:
+        made.close()
+        raise
+    return made

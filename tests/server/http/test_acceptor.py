@@ -1,0 +1,191 @@
+import asyncio
+import errno
+import socket
+from contextlib import AsyncExitStack, suppress
+
+import pytest
+
+from server.http.world import Line, World, told, world
+from situate.server.http import acceptor, connection
+from situate.server.http.acceptor import Acceptor
+from situate.server.http.connection import Listener
+from situate.server.http.settings import Limits
+
+
+async def line_from(here: World, stack: AsyncExitStack, address: str) -> Line:
+    host, port = here.server.address
+    line = Line(*await asyncio.open_connection(host, port, local_addr=(address, 0)))
+    stack.callback(line.close)
+    return line
+
+
+async def version(line: Line) -> int:
+    line.request("GET", "/version")
+    return (await line.reply()).code
+
+
+def listener_of(here: World) -> Listener:
+    assert here.server._listener is not None
+    return here.server._listener
+
+
+def test_connections_from_one_address_do_not_use_up_those_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "ROOM_IDLE_S", 1000.0)  # a known caller's connection is not closed for another
+
+    async def story() -> None:
+        async with world(limits=Limits(connections_per_address=2)) as here, AsyncExitStack() as stack:
+            rude = [await line_from(here, stack, "127.0.0.2") for _ in range(2)]
+            assert [await version(line) for line in rude] == [200, 200]
+            assert await (await line_from(here, stack, "127.0.0.2")).ended()
+            assert await version(await line_from(here, stack, "127.0.0.1")) == 200
+            assert await version(rude[0]) == 200
+            assert listener_of(here).refused == 1
+            rude[0].close()
+            while listener_of(here).open > 2:
+                await asyncio.sleep(0)
+            assert await version(await line_from(here, stack, "127.0.0.2")) == 200
+
+    told(story)
+
+
+def test_connections_that_say_nothing_give_way_to_new_ones() -> None:
+    async def story() -> None:
+        async with world(limits=Limits(connections_per_address=3)) as here, AsyncExitStack() as stack:
+            used = await line_from(here, stack, "127.0.0.1")
+            assert await version(used) == 200
+            silent = [await line_from(here, stack, "127.0.0.1") for _ in range(2)]
+            while listener_of(here).open < 3:
+                await asyncio.sleep(0)
+            for _ in range(5):
+                line = await line_from(here, stack, "127.0.0.1")
+                assert await version(line) == 200
+                line.close()
+            assert await silent[0].ended()
+            assert await version(used) == 200
+            assert listener_of(here).refused == 0
+
+    told(story)
+
+
+def test_a_connection_without_a_known_caller_is_closed_when_it_is_idle() -> None:
+    async def story() -> None:
+        async with world(limits=Limits(unknown_idle_s=5.0)) as here, AsyncExitStack() as stack:
+            used, silent = [await line_from(here, stack, "127.0.0.1") for _ in range(2)]
+            assert await version(used) == 200
+            listener, now = listener_of(here), asyncio.get_running_loop().time()
+            while listener.open < 2:
+                await asyncio.sleep(0)
+            listener.sweep(now + 4.0)
+            assert listener.open == 2
+            listener.sweep(now + 6.0)
+            assert await silent.ended()
+            assert await version(used) == 200
+
+    told(story)
+
+
+def test_without_file_descriptors_it_waits_and_accepts_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(acceptor, "RETRY_S", 0.2)
+    tries: list[None] = []
+
+    class Exhausted:
+        """A listening socket whose process has no descriptor left, the first two times."""
+
+        def __init__(self, real: socket.socket) -> None:
+            self._real = real
+
+        def accept(self) -> tuple[socket.socket, object]:
+            tries.append(None)
+            if len(tries) <= 2:
+                raise OSError(errno.EMFILE, "Too many open files")
+            return self._real.accept()
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(self._real, name)
+
+    made = acceptor._listening
+
+    def listening(*args: object) -> Exhausted:
+        return Exhausted(made(*args))  # type: ignore[arg-type]
+
+    monkeypatch.setattr(acceptor, "_listening", listening)
+
+    async def story() -> None:
+        async with world() as here, AsyncExitStack() as stack:
+            assert await version(await line_from(here, stack, "127.0.0.1")) == 200
+
+    told(story)
+    assert 3 <= len(tries) <= 5  # it does not spin
+    assert [one.levelname for one in caplog.records].count("ERROR") == 2
+
+
+def test_handshakes_of_one_address_start_a_few_at_a_time() -> None:
+    async def story() -> None:
+        listener = Listener(lambda _: None, Limits(handshakes=3))
+        started: list[str] = []
+
+        class Noting(Acceptor):
+            async def _shake_hands(self, accepted: socket.socket, connection: connection.Connection) -> None:
+                started.append(connection.address)
+                accepted.close()
+
+        accepting = Noting(listener, None)
+        await accepting.start("127.0.0.1", 0)
+        where = accepting.sockets[0].getsockname()
+        clients = [socket.create_connection(where, source_address=("127.0.0.2", 0)) for _ in range(9)]
+        clients.append(socket.create_connection(where, source_address=("127.0.0.3", 0)))
+        while len(started) < 10:
+            await asyncio.sleep(0)
+        assert started.index("127.0.0.3") <= 6  # two turns
+        for client in clients:
+            client.close()
+        accepting.close()
+
+    told(story)
+
+
+def test_a_head_that_grows_without_end_is_refused() -> None:
+    async def story() -> None:
+        async with world(limits=Limits(head_bytes=10_000)) as here, here.line() as line:
+            line.send(b"GET / HTTP/1.1\r\nHost: localhost\r\n")
+            for number in range(21):
+                line.send(b"X-%d: " % number + b"x" * 500 + b"\r\n")
+            assert (await line.reply()).code == 431
+            assert await line.ended()
+            assert listener_of(here).held == 0
+
+    told(story)
+
+
+def test_heads_that_never_end_have_a_budget_of_memory_in_all() -> None:
+    async def story() -> None:
+        async with world(limits=Limits(heads_bytes=10_000)) as here, AsyncExitStack() as stack:
+            lines = [await line_from(here, stack, "127.0.0.1") for _ in range(4)]
+            for line in lines:
+                line.send(b"GET / HTTP/1.1\r\nX: " + b"x" * 3_000)
+            assert await lines[3].ended()
+            assert 9_000 <= listener_of(here).held <= 10_000
+            assert await version(await line_from(here, stack, "127.0.0.1")) == 200
+
+    told(story)
+
+
+def test_what_a_client_sends_ahead_is_not_read_before_its_turn() -> None:
+    async def story() -> None:
+        async with world(limits=Limits(head_bytes=10_000)) as here, here.line() as line:
+            line.request("GET", "/api/v1/pods?watch=true")
+            assert (await line.head()).code == 200
+            request = b"GET /version HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * 3_000 + b"\r\n\r\n"
+            sent = 0
+            with suppress(TimeoutError):
+                async with asyncio.timeout(1.0):
+                    while sent < 50 << 20:
+                        line.send(request * 10)
+                        sent += 10 * len(request)
+                        await line.writer.drain()
+            assert sent < 50 << 20
+            assert listener_of(here).held < 1 << 20
+
+    told(story)
