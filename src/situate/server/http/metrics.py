@@ -142,11 +142,11 @@ class RequestMetrics(Collector):
         for limit, number in self.rejected.items():
             refused.add_metric((limit,), number)
         yield refused
-        if self._connections is not None:
-            text = "Connections that are open, or in their handshake."
-            yield GaugeMetricFamily("situate_apiserver_connections", text, value=self._connections.open)
-            text = "Connections closed for want of room."
-            yield CounterMetricFamily("situate_apiserver_refused_connections", text, value=self._connections.refused)
+        count, refused_count = (there.open, there.refused) if (there := self._connections) is not None else (0, 0)
+        text = "Connections that are open, or in their handshake."
+        yield GaugeMetricFamily("situate_apiserver_connections", text, value=count)
+        text = "Connections closed for want of room."
+        yield CounterMetricFamily("situate_apiserver_refused_connections", text, value=refused_count)
         yield CounterMetricFamily(
             "situate_apiserver_panics", "Requests that failed for a fault of the server.", value=self.panics
         )
