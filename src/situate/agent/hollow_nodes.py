@@ -1,6 +1,7 @@
 """Hollow nodes, many in one process: they register, renew their leases, and simulate their pods.
 
-One watch each for pods, snapshots and nodes serves all of them. A heap holds the next transition of each pod; a failed
+One watch each for pods, snapshots and nodes serves all of them. What goes wrong with one pod or one node is logged, and
+the others go on. A heap holds the next transition of each pod; a failed
 status report is retried TRIES times, then the pod waits for its next change. Lease renewals are spread over the renew
 interval. A node acknowledges a new snapshot with its lease, a moment later, together with what came meanwhile.
 """
@@ -34,6 +35,7 @@ from situate.agent.hollow_pods import PodTransition, next_transition, status_aft
 from situate.agent.node_objects import NodeShape, hollow_node
 from situate.agent.node_status import is_ready
 from situate.core.reconcile.nodes.reports import AgentReport
+from situate.loop.drive import describe_error
 from situate.loop.logs import Log
 
 REPORTS_AT_ONCE: Final = 32
@@ -45,6 +47,10 @@ ACK_S: Final = 0.1
 TICK_S: Final = 0.05
 """Renewals of this time go together: a timer for each would cost as much again."""
 RETRY_MS: Final = 500
+START_TRIES: Final = 2
+"""How often a node tries to register before the others go on without it."""
+LATE_S: Final = 5.0
+"""How often those that could not register try again."""
 SOON_MS: Final = 50
 
 Key: TypeAlias = tuple[str, str]
@@ -75,6 +81,7 @@ class _HollowNode:
     """The uids of the pods that it has seen."""
     acknowledged: int = 0
     renewed_at: float = 0.0
+    registered: bool = False
     lost: bool = False
     """Another agent has taken this node."""
 
@@ -102,7 +109,7 @@ class HollowNodes:
         """`configuration`: how to renew leases until the control plane sends its own."""
         self.reports = 0
         self.ready = ready or asyncio.Event()
-        """All nodes are registered."""
+        """All nodes are registered that can be."""
         self._control_plane = control_plane
         self._configuration = configuration or NodeConfiguration()
         self._nodes = {name: _HollowNode(name, shape, _address(at)) for at, (name, shape) in enumerate(shapes)}
@@ -120,10 +127,12 @@ class HollowNodes:
         """The server serves NodeSnapshots."""
 
     async def run(self) -> None:
-        await _each(list(self._nodes.values()), self._start, REGISTERED_AT_ONCE)
+        while not any(node.registered for node in self._nodes.values()):
+            await self._register_all()
         self.ready.set()
         plane, only = self._control_plane, self._only
         async with asyncio.TaskGroup() as group:
+            group.create_task(self._register_late())
             group.create_task(self._renew())
             group.create_task(self._send_due())
             group.create_task(self._watch(lambda: plane.watch_pods(only), self._pod_updated))
@@ -136,7 +145,11 @@ class HollowNodes:
         while True:
             try:
                 async for update in begin():
-                    handle(update)
+                    try:
+                        handle(update)
+                    except Exception as error:  # noqa: BLE001 - whatever it is, it is about this object
+                        where = f"{getattr(update, 'namespace', '')}/{getattr(update, 'name', '')}"
+                        _log.error("Hollow nodes cannot use an object", name=where, err=describe_error(error))
             except NotServedError:
                 self._has_snapshots = False
                 return
@@ -146,19 +159,27 @@ class HollowNodes:
 
     # -- nodes -------------------------------------------------------------------------------------------------------
 
-    async def _start(self, node: _HollowNode) -> None:
-        async def acquire() -> None:
-            acquired = await self._control_plane.acquire_lease(node.name, self._configuration.lease_duration_seconds)
-            node.term, node.renewed_at = acquired.term, time.monotonic()
+    async def _register_all(self) -> None:
+        await _each([one for one in self._nodes.values() if not one.registered], self._start, REGISTERED_AT_ONCE)
 
-        for call in (acquire, lambda: self._register(node)):
-            while True:
-                try:
-                    await call()
-                    break
-                except ControlPlaneError as error:
-                    _log.warning("A hollow node cannot register; retrying", err=str(error))
-                    await asyncio.sleep(RETRY_MS / 1_000)
+    async def _register_late(self) -> None:
+        while not all(node.registered for node in self._nodes.values()):
+            await asyncio.sleep(LATE_S)
+            await self._register_all()
+
+    async def _start(self, node: _HollowNode) -> None:
+        """Take the node's lease, and register it. If it cannot be done, leave it for later."""
+        for _ in range(START_TRIES):
+            try:
+                lease_s = self._configuration.lease_duration_seconds
+                acquired = await self._control_plane.acquire_lease(node.name, lease_s)
+                node.term, node.renewed_at = acquired.term, time.monotonic()
+                await self._register(node)
+                node.registered = True
+                return
+            except ControlPlaneError as error:
+                _log.warning("A hollow node cannot register; retrying", node=node.name, err=str(error))
+            await asyncio.sleep(RETRY_MS / 1_000)
 
     async def _register(self, node: _HollowNode) -> None:
         body = hollow_node(node.name, node.shape, time.time_ns(), node.address)
@@ -180,7 +201,7 @@ class HollowNodes:
                 begun, at = max(begun + period_s, time.monotonic() - TICK_S), 0
 
     async def _renew_one(self, node: _HollowNode) -> None:
-        if node.lost:
+        if node.lost or not node.registered:
             return
         version, lease_s = node.complete, self._configuration.lease_duration_seconds
         try:
@@ -198,7 +219,9 @@ class HollowNodes:
     def _node_updated(self, update: NodeUpdate) -> None:
         """A node that the control plane takes for lost reports its status at once."""
         node = self._nodes.get(update.name)
-        if node is not None and not node.lost and update.body is not None and not is_ready(_decode(update.body)):
+        if node is None or not node.registered or node.lost or update.body is None:
+            return
+        if not is_ready(_decode(update.body)):
             self._not_ready[update.name] = None
 
     async def _report_ready(self, node: _HollowNode) -> None:
@@ -278,12 +301,14 @@ class HollowNodes:
                 self.reports += 1
             except StaleError:
                 continue
-            except ControlPlaneError as error:
+            except Exception as error:  # noqa: BLE001 - refused, or an odd pod: either way, it is about this pod
                 tracked.tries += 1
                 if tracked.tries < TRIES:
                     self._plan(key, transition, tracked, RETRY_MS << tracked.tries)
                 else:
-                    _log.warning("Cannot report a pod's status; giving up", pod="/".join(key), err=str(error))
+                    _log.warning(
+                        "Cannot report a pod's status; giving up", pod="/".join(key), err=describe_error(error)
+                    )
 
     async def _next(self) -> tuple[Key, PodTransition, _TrackedPod]:
         """The next transition that is due, of a pod that has not changed since it was planned."""

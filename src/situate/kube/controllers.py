@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -21,7 +23,7 @@ from situate.kube.kinds import WatchedKind
 from situate.kube.reflector import Reflector
 from situate.loop.controllers.cache import ServedKind
 from situate.loop.controllers.events import event_body, event_name, space_of
-from situate.loop.controllers.port import WriteResult, call, refused
+from situate.loop.controllers.port import RefusedError, WriteResult, call, refused
 from situate.loop.controllers.runner import Runner
 from situate.loop.drive import running_clock
 from situate.loop.logs import Log
@@ -35,6 +37,8 @@ with their namespace."""
 EMPTIED: Final = frozenset({"events", "leases"})
 """Of those, what we delete with a namespace. A decision goes with its pod, and nobody else may delete it."""
 NODE_LEASES: Final = ("coordination.k8s.io/v1", "leases")
+REMEMBERED: Final = 500
+"""How many owners that are gone are remembered."""
 HEALTH_S: Final = 0.5
 MERGE: Final = "application/merge-patch+json"
 JSON_PATCH: Final = "application/json-patch+json"
@@ -49,6 +53,9 @@ class ApiPort:
     def __init__(self, client: Client, kinds: Sequence[tuple[ServedKind, bool]]) -> None:
         self._client = client
         self._resources = {(one.api_version, one.kind): one.resource for one, _ in kinds}
+        self._namespaced = frozenset((one.api_version, one.kind) for one, namespaced in kinds if namespaced)
+        self._gone: OrderedDict[str, None] = OrderedDict()
+        """Uids of owners that are gone: many objects have the same owner."""
         self._emptied = [one for one, namespaced in kinds if namespaced and one.resource in EMPTIED]
         self._count = 0
 
@@ -57,6 +64,23 @@ class ApiPort:
             return await call(self, effect)
         except ApiError as error:
             return refused(effect, error.message, not_found=error.not_found, conflict=error.conflict)
+
+    async def is_gone(self, ref: ObjectRef) -> bool:
+        if ref.uid in self._gone:
+            return True
+        space = ref.namespace if (ref.api_version, ref.kind) in self._namespaced else ""
+        try:
+            found = await self._client.request("GET", self._path(replace(ref, namespace=space)))
+        except ApiError as error:
+            if not error.not_found:
+                raise RefusedError(error.message) from None
+        else:
+            if decode_metadata(found).uid == ref.uid:
+                return False
+        self._gone[ref.uid] = None  # a uid does not come again
+        if len(self._gone) > REMEMBERED:
+            self._gone.popitem(last=False)
+        return True
 
     async def create(self, ref: ObjectRef, body: Mapping[str, Any]) -> int:
         return _revision(await self._client.request("POST", self._path(ref, named=False), body=_encode(body)))

@@ -27,12 +27,12 @@ from situate.core.model.apps import Deployment, ManagedReplicaSet
 from situate.core.model.managed import ManagedPod
 from situate.core.model.managed_node import ManagedNode
 from situate.core.reconcile import table
-from situate.core.reconcile.effects import DeleteObject, Effect, RecordEvent, UpdateObject
+from situate.core.reconcile.effects import DeleteObject, Effect, ObjectRef, RecordEvent, UpdateObject
 from situate.core.reconcile.nodes import zones
 from situate.core.reconcile.nodes.fencing import KUBERNETES
 from situate.loop.controllers import runner
 from situate.loop.controllers.cache import Collect, ControllerCache, Reconcile, ServedKind, UnreadableError
-from situate.loop.controllers.port import WriteResult
+from situate.loop.controllers.port import RefusedError, WriteResult
 from situate.loop.controllers.runner import Runner
 
 NODES = ServedKind("v1", "Node", "nodes")
@@ -225,6 +225,9 @@ class Written:
         self.done.append(effect)
         return None
 
+    async def is_gone(self, ref: ObjectRef) -> bool:
+        raise AssertionError(f"nobody asks for {ref}")
+
 
 def surveyed(port: Written) -> Runner:
     """A runner in the year after its nodes were lost, when it has surveyed them."""
@@ -289,6 +292,25 @@ def test_a_namespace_is_emptied_of_what_can_be_deleted(monkeypatch: pytest.Monke
             await asyncio.sleep(0.001)
 
     assert [one["metadata"]["name"] for one in story(told).of("ConfigMap")] == ["a"]
+
+
+@pytest.mark.parametrize("answer", [False, RefusedError("it cannot be read")], ids=["there", "unreadable"])
+def test_what_an_unseen_owner_owns_is_no_garbage(monkeypatch: pytest.MonkeyPatch, answer: bool | Exception) -> None:
+    class Behind(Cluster):
+        async def is_gone(self, ref: ObjectRef) -> bool:
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+    monkeypatch.setitem(story.__globals__, "Cluster", Behind)
+
+    async def told(cluster: Cluster) -> None:
+        owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "unseen", "uid": "uid-unseen"}
+        cluster.put(CONFIG_MAPS, {"metadata": {"name": "owned", "namespace": "default", "ownerReferences": [owner]}})
+        while cluster.runner.refused < 2:
+            await asyncio.sleep(0.001)
+
+    assert len(story(told).of("ConfigMap")) == 1
 
 
 def test_a_call_that_takes_long_is_logged_and_counted(

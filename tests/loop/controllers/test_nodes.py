@@ -10,7 +10,7 @@ import pytest
 
 from situate.core.model.managed import ManagedPod
 from situate.core.model.managed_node import ManagedNode
-from situate.core.reconcile.effects import Effect, PatchStatus
+from situate.core.reconcile.effects import Effect, ObjectRef, PatchStatus
 from situate.core.reconcile.nodes.fencing import KUBERNETES
 from situate.loop.controllers.cache import ControllerCache, Reconcile, ServedKind, Survey, Task
 from situate.loop.controllers.port import WriteResult
@@ -113,6 +113,9 @@ class Lives:
     async def perform(self, effect: Effect) -> WriteResult | None:
         self.asked.append(effect)
         return None
+
+    async def is_gone(self, ref: ObjectRef) -> bool:
+        raise AssertionError(f"nobody asks for {ref}")
 
     async def turn(self, ms: int) -> None:
         """Time passes, and is noticed all the while."""

@@ -9,7 +9,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from situate.core.reconcile.effects import CreateObject, DeleteObject, Effect, RecordEvent, UpdateObject, UpdateStatus
+from situate.core.reconcile.effects import (
+    CreateObject,
+    DeleteObject,
+    Effect,
+    ObjectRef,
+    RecordEvent,
+    UpdateObject,
+    UpdateStatus,
+)
 from situate.loop.controllers.cache import Collect, ControllerCache, Empty, Reconcile, ServedKind
 from situate.loop.controllers.port import RefusedError, WriteResult
 from situate.loop.controllers.runner import Runner
@@ -82,6 +90,9 @@ class Cluster:
                 return WriteResult(ref, None)
             case _:
                 return None
+
+    async def is_gone(self, ref: ObjectRef) -> bool:
+        return (ref.kind, ref.name) not in self.objects
 
     def of(self, kind: str) -> list[dict[str, Any]]:
         return [body for (found, _), body in self.objects.items() if found == kind]

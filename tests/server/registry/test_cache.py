@@ -8,6 +8,7 @@ import pytest
 from server.registry.stories import ANN, CONFIG_MAP, World, config_map, no, ready, tell
 from situate.server.registry import cache as cache_module
 from situate.server.registry.cache import Cache
+from situate.server.registry.resource_cache import ResourceCache
 from situate.server.registry.selectable_fields import uid_only
 from situate.server.requests import Target
 from situate.store.entries import Batch, Page, Revision
@@ -156,8 +157,9 @@ def test_loading_begins_again_when_it_was_too_slow_but_not_for_ever(
 
     async def story() -> None:
         store = HastyStore(hasty)
-        keys = [f"/objects/core/configmaps/default/{name}" for name in "abc"]
-        await store.commit([], [Put(key, b'{"metadata":{"name":"x"}}') for key in keys])
+        value = '{{"metadata":{{"name":"{name}","namespace":"default","uid":"u"}}}}'
+        writes = [Put(f"/objects/core/configmaps/default/{name}", value.format(name=name).encode()) for name in "abc"]
+        await store.commit([], writes)
         cache = Cache(store)
         if hasty < cache_module.MAX_LOADS:
             await cache.start()
@@ -343,10 +345,15 @@ def test_no_more_is_expected_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> 
     tell(story)
 
 
-def test_what_cannot_be_taken_in_stops_the_cache_and_is_said() -> None:
+def test_what_cannot_be_taken_in_stops_the_cache_and_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> None:
+        raise ZeroDivisionError("a bug of ours")
+
+    monkeypatch.setattr(ResourceCache, "apply", fails)
+
     async def story(world: World) -> None:
         watching = await world.watch(CONFIG_MAP)
-        await world.store.commit([], [Put("/objects/core/configmaps/default/a", b"not json")])
+        await world.store.commit([], [Put(A, VALUE)])
         [event] = [event async for event in watching]
         assert event.type == "ERROR"
         code, reason, message = await no(world.names(CONFIG_MAP, resource_version="0"))

@@ -10,7 +10,7 @@ from situate.server.placing.bind_transaction import NODES
 from situate.server.requests import SYSTEM, Target
 from situate.server.resources import BY_KIND
 from situate.server.scheduling.feed import EngineFeed, engine_kinds
-from situate.store.transactions import Put
+from situate.store.transactions import Delete, Put
 
 SERVICES = BY_KIND["v1", "Service"]
 
@@ -110,6 +110,30 @@ def test_an_object_that_does_not_decode_is_not_there_and_an_earlier_version_stan
         await until(lambda: told.feed.unreadable == 1)
         following.cancel()
         assert told.names()[-1] == ("PodSeen", "a")
+
+    tell(story)
+
+
+def test_an_object_that_does_not_decode_any_more_goes_from_the_engine_when_it_is_deleted() -> None:
+    async def story(world: World) -> None:
+        told = Told(world)
+        told.feed.begin()
+        following = asyncio.create_task(told.feed.follow())
+        await world.node("n1")
+        held = await world.pod("a")
+        for key in (held.key, "/objects/core/nodes/n1", "/objects/core/pods/default/never", "/objects/core"):
+            for value in (b"not json", b"[]"):
+                await world.store.commit([], [Put(key, value)])
+        await until(lambda: told.feed.unreadable == 6)
+        told.changes.clear()
+        for key in (held.key, "/objects/core/nodes/n1", "/objects/core/pods/default/never", "/objects/core"):
+            await world.store.commit([], [Delete(key)])
+        await until(lambda: len(told.changes) == 2)
+        await world.pod("b")
+        await until(lambda: len(told.changes) == 3)
+        following.cancel()
+        assert told.names() == [("PodGone", "a"), ("NodeGone", "n1"), ("PodSeen", "b")]
+        assert [one.pod.uid for one in told.changes if isinstance(one, PodGone)] == [held.uid]
 
     tell(story)
 

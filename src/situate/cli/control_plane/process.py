@@ -63,16 +63,20 @@ from situate.store.open import open_store
 from situate.wire.errors import InputError
 
 STORE_FILE: Final = "store.db"
+SHARED: Final = "etcd"
+"""How the place of a store begins that other servers may write to."""
 ADMIN: Final = "situate-admin"
 REVISION: Final = "situate_store_revision"
 AVAILABLE: Final = "situate_store_available"
 DROPPED: Final = "situate_audit_dropped"
 SUPPRESSED: Final = "situate_audit_suppressed"
+UNREADABLE: Final = "situate_unreadable_objects"
 GAUGES: Final = {
     REVISION: "The newest revision that this server has seen.",
     AVAILABLE: "1 while the store answers and takes writes; 0 during an outage, or while it is full.",
     DROPPED: "Notes for the audit log that were dropped, because it could not be written fast enough.",
     SUPPRESSED: "Refusals left out of the audit log, because the same user had too many of them.",
+    UNREADABLE: "Values in the store that are no objects of their kind. The log has their keys.",
 }
 REGISTERED_S: Final = 20.0
 """How long to wait for hollow nodes to register before the cluster counts as up without them."""
@@ -141,7 +145,7 @@ async def _open(settings: ControlPlaneSettings) -> AsyncIterator[tuple[Server, S
         store = await open_store(where, limit_bytes=settings.limit_bytes)
         stack.push_async_callback(store.aclose)
         # 2. The API without HTTP, and its users.
-        cache = Cache(store)
+        cache = Cache(store, shared=where.startswith(SHARED))
         transactions = BindTransactions(time.time_ns, new_uid, settings.profile)
         identity = open_identity(
             settings.directory,
@@ -229,6 +233,7 @@ async def _serve(
             AVAILABLE: (GAUGES[AVAILABLE], lambda: int(not registry.cache.problem)),
             DROPPED: (GAUGES[DROPPED], lambda: identity.identity.audit.dropped),
             SUPPRESSED: (GAUGES[SUPPRESSED], lambda: identity.identity.audit.suppressed),
+            UNREADABLE: (GAUGES[UNREADABLE], lambda: sum(1 for _ in registry.cache.unreadable())),
         },
         metrics=lambda: b"".join(one.render() for one in (*rendered, supervisor)),
     )

@@ -39,6 +39,10 @@ class ControllerPort(Protocol):
     async def perform(self, effect: Effect) -> WriteResult | None:
         """Raises RefusedError."""
 
+    async def is_gone(self, ref: ObjectRef) -> bool:
+        """Whether there is no object of this uid, by asking for it. The namespace does not count for a kind without
+        one. Raises RefusedError if that cannot be told, as for an object that the server cannot read."""
+
 
 class ObjectApi(Protocol):
     """The writes that controllers need. Each returns the object's new revision and raises errors of its own."""

@@ -40,6 +40,7 @@ from situate.loop.controllers.cache import (
     ServedKind,
     Survey,
     Task,
+    UnreadableError,
     namespace_of,
 )
 from situate.loop.controllers.metrics import ControllerMetrics
@@ -84,13 +85,16 @@ class Runner:
         clock: Callable[[], Millis],
         profile: NodeProfile | None = None,
         metrics: ControllerMetrics | None = None,
+        hindrance: Callable[[ControllerCache, Task], str] = lambda _view, _task: "",
     ) -> None:
-        """Without a profile, nodes are not monitored; with one, pass their leases, too."""
+        """Without a profile, nodes are not monitored; with one, pass their leases, too. `hindrance`: why a controller
+        must not be called now; it is asked again, later."""
         self.view = ControllerCache(served, profile)
         self.metrics = metrics or ControllerMetrics()
         self.calls = 0
         self.refused = 0
         self._port = port
+        self._hindrance = hindrance
         self._clock = clock
         self._due: list[tuple[Millis, int, Task]] = []
         self._waiting: dict[Task, Millis] = {}
@@ -270,6 +274,8 @@ class Runner:
         if took_s > SLOW_S:
             self._report_slow(task, took_s)
         self.calls += 1
+        if outcome.effects and isinstance(task, Collect):
+            await self._confirm_absence(task.uid)
         written: list[WriteResult] = []
         problem: Exception | None = None
         try:
@@ -289,6 +295,17 @@ class Runner:
             await self._until_seen(written)
         return outcome.requeue_at
 
+    async def _confirm_absence(self, uid: str) -> None:
+        """Ask for the owners that we do not see before anything is taken for garbage: an owner that the server cannot
+        read is in no list. Raises RefusedError."""
+        item = self.view.graph.by_uid(uid)
+        for owner in () if item is None else item.meta.owner_references:
+            unseen = self.view.graph.by_uid(owner.uid) is None and self.view.graph.serves(owner.api_version, owner.kind)
+            if item is not None and unseen:
+                ref = ObjectRef(owner.api_version, owner.kind, item.ref.namespace, owner.name, owner.uid)
+                if not await self._port.is_gone(ref):
+                    raise RefusedError(f"its owner {owner.kind} {owner.name} exists, and is not seen yet")
+
     def _report_slow(self, task: Task, took_s: float) -> None:
         ref = self._ref(task)
         self.metrics.slow_calls.add((ref.kind,), 1)
@@ -297,6 +314,8 @@ class Runner:
 
     def _outcome(self, task: Task) -> tuple[ObjectRef | None, ReconcileResult]:
         view, now = self.view, self._clock()
+        if why := self._hindrance(view, task):
+            raise UnreadableError(why)
         match task:
             case Reconcile(kind=kind, namespace=space, name=name):
                 view.check_readable(kind, space, name)

@@ -16,6 +16,7 @@ from situate.loop.controllers.metrics import ControllerMetrics
 from situate.loop.controllers.runner import Runner
 from situate.loop.drive import running_clock
 from situate.loop.logs import Log
+from situate.server.controllers.hindrance import hindrance
 from situate.server.controllers.registry_port import UNWATCHED, RegistryPort
 from situate.server.errors import StatusError
 from situate.server.registry.registry import Registry
@@ -48,7 +49,14 @@ class RegistryControllers:
         self._leases_watched = False
         self._store_answers = True
         served = [_served(one) for one in RESOURCES if one.stored]
-        self.runner = Runner(served, RegistryPort(registry, wall_ns), running_clock(), profile, metrics)
+        self.runner = Runner(
+            served,
+            RegistryPort(registry, wall_ns),
+            running_clock(),
+            profile,
+            metrics,
+            partial(hindrance, registry.cache),
+        )
 
     async def run(self) -> None:
         runner, synced = self.runner, list[asyncio.Event]()

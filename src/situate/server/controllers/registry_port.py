@@ -9,8 +9,9 @@ from typing import Any, Final, TypeAlias
 
 from situate.core.reconcile.effects import DeleteObject, Effect, ObjectRef, RecordEvent
 from situate.loop.controllers.events import event_body, event_name, space_of
-from situate.loop.controllers.port import WriteResult, call, refused
+from situate.loop.controllers.port import RefusedError, WriteResult, call, refused
 from situate.server.errors import StatusError
+from situate.server.registry.keys import parse_key
 from situate.server.registry.registry import Registry
 from situate.server.registry.stored_object import StoredObject
 from situate.server.requests import Caller, DeleteOptions, ListOptions, Object, Target
@@ -27,6 +28,8 @@ UNWATCHED: Final = tuple(
 )
 """They come and go by the thousand, own nothing, and their writers manage them: controllers do not see them. They go
 with their namespace."""
+STORED: Final = {one.stored_as: one for one in RESOURCES if one.stored}
+"""The resource of a key."""
 REMEMBERED: Final = 4_096
 """How many events are remembered, to count what happens again."""
 
@@ -48,6 +51,13 @@ class RegistryPort:
         except StatusError as error:
             not_found, conflict = error.code == HTTPStatus.NOT_FOUND, error.code == HTTPStatus.CONFLICT
             return refused(effect, error.message, not_found=not_found, conflict=conflict)
+
+    async def is_gone(self, ref: ObjectRef) -> bool:
+        resource = BY_KIND[ref.api_version, ref.kind]
+        if self._registry.cache.unreadable_at(resource, ref.namespace, ref.name) is not None:
+            raise RefusedError(self._registry.cache.missing(resource, ref.namespace, ref.name).message)
+        held = self._registry.cache.get(resource, ref.namespace, ref.name)
+        return held is None or held.uid != ref.uid
 
     async def create(self, ref: ObjectRef, body: Mapping[str, Any]) -> int:
         target = Target(BY_KIND[ref.api_version, ref.kind], ref.namespace)
@@ -84,6 +94,9 @@ class RegistryPort:
             if resource.namespaced:
                 everything = Target(resource, ref.name)
                 await self._registry.delete_collection(everything, CONTROLLERS, ListOptions(), DeleteOptions())
+        for found in [one for one in self._registry.cache.unreadable() if one.namespace == ref.name]:
+            resource = STORED[parse_key(found.key).stored_as]
+            await self._registry.delete(Target(resource, found.namespace, found.name), CONTROLLERS)
         target = _target(ref, "finalize")
         obj = (await self._registry.get(_target(ref))).object(target.resource)
         obj["metadata"]["resourceVersion"] = version

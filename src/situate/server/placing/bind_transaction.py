@@ -47,6 +47,7 @@ from situate.server.placing.ledger import (
     taken_gpus,
     taken_ports,
 )
+from situate.server.placing.ledger_repair import without_unreadable
 from situate.server.placing.node_locks import NodeLocks
 from situate.server.placing.phases import holds_node, legal, phase_of, returns_from_end
 from situate.server.placing.refusals import (
@@ -136,6 +137,27 @@ class BindTransactions:
             _PodWrite(self, cache, before, after, request, guards, writes).extend()
         elif resource.kind == "Node" and not resource.group:
             self._extend_node_write(cache, before, after, guards, writes)
+
+    def forget(
+        self,
+        cache: CacheReader,
+        resource: Resource,
+        namespace: str,
+        name: str,
+        guards: list[Guard],
+        writes: list[Write],
+    ) -> None:
+        """A pod or node that nobody can read is deleted."""
+        if resource.kind == "Node":
+            self._extend_node_write(cache, {"metadata": {"name": name}}, None, guards, writes)
+            return
+        for held in cache.all(NODE_SNAPSHOTS):
+            identity, ledger = self.ledger(held)
+            if any((one.namespace, one.name) == (namespace, name) for one in ledger.pods):
+                rebuilt = without_unreadable(cache, ledger, namespace, name)
+                if rebuilt is not None:
+                    guards.append(At(held.key, Revision(held.revision)))
+                    writes.append(Put(held.key, snapshots.encoded(identity, rebuilt, self.configuration)))
 
     def lock(
         self, resource: Resource, before: Object | None, after: Object | None, request: PodWriteRequest | None

@@ -2,6 +2,7 @@
 
 `start` loads the store page by page at one revision, then follows it. If the store has compacted the changes in
 between, the cache loads everything again and ends all watches with 410. If the store fails, the cache stops answering.
+A value that is no object of its kind is kept apart, and logged once: see `unreadable`.
 """
 
 from __future__ import annotations
@@ -11,16 +12,19 @@ import contextlib
 from collections import OrderedDict
 from collections.abc import Iterator
 from heapq import heapify, heappop, heappush
-from itertools import count, groupby
+from itertools import count
 from typing import Final
 
+import msgspec
+
 from situate.loop.logs import Log
-from situate.server.errors import expired
+from situate.server.errors import StatusError, expired, not_found
 from situate.server.registry.keys import OBJECTS, ObjectKey, key_of, parse_key, prefix_of
 from situate.server.registry.resource_cache import ResourceCache
 from situate.server.registry.selectable_fields import PODS, SelectorValues
 from situate.server.registry.store_errors import stale_cache, status_error
-from situate.server.registry.stored_object import StoredObject, read_stored, read_stored_at
+from situate.server.registry.stored_object import StoredObject, read_stored_at
+from situate.server.registry.unreadable import STORED_AS, UnreadableObject, read_value, unreadable_error
 from situate.server.registry.watchers import Change, WatchEvent
 from situate.server.resources import RESOURCES, Resource
 from situate.store.contract import Store, Watch
@@ -40,16 +44,22 @@ HISTORY_REVISIONS: Final = 10_000
 """Revisions of history to load at start, so that clients of the previous process can resume their watches."""
 MAX_EXPECTED: Final = 1_024
 """Values kept by `expect`. An object that is not among them is decoded when it arrives."""
+MAX_LOGGED: Final = 100
+"""Unreadable values that are logged one by one when everything is loaded."""
 RELOADED: Final = "too old resource version: the history of changes was lost; list again"
 
+_NO_OBJECT: Final = ObjectKey("", "", "")
+"""A key that is no object's."""
 _log = Log(__name__)
 
 
 class Cache:
     """All objects, in key order, and their recent changes."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, *, shared: bool = False) -> None:
+        """`shared`: others write to the store, too, so that every change is checked. All that is loaded is."""
         self._store = store
+        self._shared = shared
         self._revision = 0
         self._resources: dict[str, ResourceCache] = {}
         self._expected: OrderedDict[str, tuple[bytes, SelectorValues]] = OrderedDict()
@@ -85,6 +95,23 @@ class Cache:
     def on_node(self, node: str) -> list[StoredObject]:
         """Pods with this spec.nodeName, in key order."""
         return self._resources[PODS].on_node(node)
+
+    @property
+    def has_unreadable(self) -> bool:
+        return any(cached.unreadable for cached in self._resources.values())
+
+    def unreadable(self) -> Iterator[UnreadableObject]:
+        """All values that are no objects."""
+        for cached in self._resources.values():
+            yield from cached.unreadable.values()
+
+    def unreadable_at(self, resource: Resource, namespace: str, name: str) -> UnreadableObject | None:
+        return self._resources[resource.stored_as].unreadable.get(key_of(resource, namespace, name))
+
+    def missing(self, resource: Resource, namespace: str, name: str) -> StatusError:
+        """Why `get` has no such object: 404, or 500 if there is a value that cannot be read."""
+        found = self.unreadable_at(resource, namespace, name)
+        return not_found(resource.plural, resource.group, name) if found is None else unreadable_error(resource, found)
 
     def of(self, resource: Resource) -> ResourceCache:
         return self._resources[resource.stored_as]
@@ -177,7 +204,15 @@ class Cache:
             else:
                 self._resources = _resource_caches(entries, revision)
                 self._revision = revision
+                self._log_unreadable()
                 return
+
+    def _log_unreadable(self) -> None:
+        found = list(self.unreadable())
+        for one in found[:MAX_LOGGED]:
+            _log.error("A stored value is no object; serving the rest", key=one.key, err=one.why)
+        if len(found) > MAX_LOGGED:
+            _log.error("More stored values are no objects; serving the rest", count=len(found) - MAX_LOGGED)
 
     async def _scan(self) -> tuple[list[Entry], Revision]:
         page = await self._store.scan(OBJECTS, limit=LOAD_PAGE)
@@ -211,10 +246,10 @@ class Cache:
             async for batch in watch:
                 if batch.revision <= self._revision:
                     for event in batch.events:
-                        cached = self._resources.get(parse_key(event.key).stored_as)
-                        if cached is not None:
-                            change = Change(batch.revision, _stored_or_none(event.before), _stored_or_none(event.entry))
-                            found[cached.prefix].append(change)
+                        cached = self._resources.get(_parsed(event.key).stored_as)
+                        before, after = _stored_or_none(event.before), _stored_or_none(event.entry)
+                        if cached is not None and (before is not None or after is not None):
+                            found[cached.prefix].append(Change(batch.revision, before, after))
                 if batch.revision >= self._revision:
                     break
         finally:
@@ -261,20 +296,29 @@ class Cache:
     def _apply(self, batch: Batch) -> None:
         revision = batch.revision
         for event in batch.events:
-            object_key, entry = parse_key(event.key), event.entry
+            object_key, entry = _parsed(event.key), event.entry
             cached = self._resources.get(object_key.stored_as)
             if cached is not None:  # else a kind that only another server knows
                 after = None if entry is None else self._stored_object(object_key, entry)
-                cached.apply(revision, event.key, after)
+                if isinstance(after, UnreadableObject):
+                    _log.error("A stored value is no object; serving the rest", key=after.key, err=after.why)
+                    cached.apply_unreadable(revision, after)
+                else:
+                    cached.apply(revision, event.key, after)
         self._revision = max(self._revision, revision)
         self._wake()
 
-    def _stored_object(self, object_key: ObjectKey, entry: Entry) -> StoredObject:
+    def _stored_object(self, object_key: ObjectKey, entry: Entry) -> StoredObject | UnreadableObject:
         key, value = entry.key, entry.value
         expected = self._expected.pop(key, None)
         if expected is not None and expected[0] == value:
             return StoredObject(key, object_key.namespace, object_key.name, entry.modified, value, *expected[1])
-        return read_stored_at(object_key, key, value, entry.modified)
+        if not self._shared and value.startswith(STORED_AS):  # we wrote it
+            try:
+                return read_stored_at(object_key, key, value, entry.modified)
+            except (ValueError, msgspec.MsgspecError):
+                pass  # or not
+        return read_value(object_key, key, value, entry.modified)
 
     def _wake(self) -> None:
         waiting = self._waiters
@@ -301,21 +345,30 @@ class Cache:
             raise status_error(self._failed)
 
 
-def _stored(entry: Entry) -> StoredObject:
-    return read_stored(entry.key, entry.value, entry.modified)
+def _parsed(key: str) -> ObjectKey:
+    try:
+        return parse_key(key)
+    except IndexError:
+        return _NO_OBJECT
 
 
 def _stored_or_none(entry: Entry | None) -> StoredObject | None:
-    return None if entry is None else _stored(entry)
+    """None, too, for a value that is no object."""
+    found = None if entry is None else _read(entry)
+    return found if isinstance(found, StoredObject) else None
+
+
+def _read(entry: Entry) -> StoredObject | UnreadableObject:
+    return read_value(_parsed(entry.key), entry.key, entry.value, entry.modified)
 
 
 def _resource_caches(entries: list[Entry], revision: int) -> dict[str, ResourceCache]:
     """A cache for each resource, filled from entries in key order."""
-    found = {
-        stored_as: list(group) for stored_as, group in groupby(entries, key=lambda one: parse_key(one.key).stored_as)
-    }
+    found: dict[str, list[Entry]] = {one.stored_as: [] for one in RESOURCES if one.stored}
+    for entry in entries:
+        same = found.get(_parsed(entry.key).stored_as)
+        if same is not None:  # else a kind that only another server knows, or no object's key
+            same.append(entry)
     return {
-        one.stored_as: ResourceCache(one, revision, map(_stored, found.get(one.stored_as, ())))
-        for one in RESOURCES
-        if one.stored
+        one.stored_as: ResourceCache(one, revision, map(_read, found[one.stored_as])) for one in RESOURCES if one.stored
     }

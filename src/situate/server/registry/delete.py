@@ -11,11 +11,13 @@ from http import HTTPStatus
 from typing import Final
 
 from situate.core.model.duration import MAX_SECONDS
-from situate.server.errors import StatusError, conflict, not_found
+from situate.server.errors import StatusError, conflict
+from situate.server.registry import codec
 from situate.server.registry.context import RegistryContext
 from situate.server.registry.list import list_objects
-from situate.server.registry.stored_object import DeleteResult, ListResult, StoredObject
-from situate.server.registry.transaction import Conflicted, commit, retry_conflicts
+from situate.server.registry.stored_object import DeleteResult, ListResult, StoredObject, read_stored
+from situate.server.registry.transaction import Conflicted, commit, commit_deletion, retry_conflicts
+from situate.server.registry.unreadable import UnreadableObject
 from situate.server.registry.warning import warn
 from situate.server.requests import Caller, DeleteOptions, ListOptions, Object, Target
 from situate.server.resources import Resource
@@ -42,11 +44,27 @@ PODS_STAY: Final = (
 async def delete(context: RegistryContext, target: Target, caller: Caller, options: DeleteOptions) -> DeleteResult:
     async def attempt() -> DeleteResult | Conflicted:
         stored = context.cache.get(target.resource, target.namespace, target.name)
-        if stored is None:
-            raise not_found(target.resource.plural, target.resource.group, target.name)
-        return await _delete_once(context, target, stored, caller, options)
+        if stored is not None:
+            return await _delete_once(context, target, stored, caller, options)
+        unreadable = context.cache.unreadable_at(target.resource, target.namespace, target.name)
+        if unreadable is not None:
+            return await _delete_unreadable(context, target, unreadable, caller, options)
+        raise context.cache.missing(target.resource, target.namespace, target.name)
 
     return await retry_conflicts(context, target, attempt)
+
+
+async def _delete_unreadable(
+    context: RegistryContext, target: Target, found: UnreadableObject, caller: Caller, options: DeleteOptions
+) -> DeleteResult | Conflicted:
+    """At once, whatever its finalizers and its uid: nobody can read them. Admission sees its name alone."""
+    meta = {"name": found.name, **({"namespace": found.namespace} if found.namespace else {})}
+    nothing = read_stored(found.key, codec.encode({"metadata": meta}), found.revision)
+    _check_preconditions(target.resource, nothing, options)
+    for each in context.admission:
+        await each.admit("delete", target, None, nothing.object(target.resource), caller)
+    done = await commit_deletion(context, target, nothing, options.dry_run)
+    return done if isinstance(done, Conflicted) else DeleteResult(done, gone=True)
 
 
 async def _delete_once(

@@ -12,7 +12,7 @@ from typing import Final
 
 from situate.server.errors import StatusError, expired
 from situate.server.registry.cache import Cache
-from situate.server.registry.keys import prefix_of
+from situate.server.registry.keys import parse_key, prefix_of
 from situate.server.registry.list_options import (
     EXACT,
     LATEST,
@@ -25,7 +25,9 @@ from situate.server.registry.list_options import (
 )
 from situate.server.registry.selectors import Selection, selection
 from situate.server.registry.store_errors import status_error
-from situate.server.registry.stored_object import ListResult, StoredObject, read_stored
+from situate.server.registry.stored_object import ListResult, StoredObject
+from situate.server.registry.unreadable import read_value, unreadable_warning
+from situate.server.registry.warning import warn
 from situate.server.requests import ListOptions, Target
 from situate.store.contract import Store
 from situate.store.entries import Revision
@@ -50,6 +52,7 @@ async def list_objects(
     validate_list_options(options)
     resource = target.resource
     selected = selection(resource, target.namespace, target.name, options.labels, options.fields)
+    _warn_of_unreadable(cache, target, selected)
     if options.continue_from:
         token = parse_continue_token(options.continue_from)
         if token.revision == LATEST:
@@ -67,6 +70,15 @@ async def list_objects(
     # Any state will do, and the whole list costs no more than a page.
     limit = 0 if options.resource_version == "0" else options.limit
     return _from_cache(cache, target, selected, "", limit)
+
+
+def _warn_of_unreadable(cache: Cache, target: Target, selected: Selection) -> None:
+    """A list leaves nothing out silently. Which of them a selector would select, nobody knows."""
+    unreadable = cache.of(target.resource).unreadable
+    if unreadable:
+        found = [one for one in unreadable.values() if selected.namespace in ("", one.namespace)]
+        if found:
+            warn([unreadable_warning(target.resource, found)])
 
 
 async def wait_for(cache: Cache, revision: int, wait_s: float = WAIT_S) -> None:
@@ -156,8 +168,8 @@ async def _scan_store(
     while True:
         page = await store.scan(prefix, at=Revision(revision), after=after, limit=PAGE)
         for number, entry in enumerate(page.entries, 1):
-            one = read_stored(entry.key, entry.value, entry.modified)
-            if selected.matches(one):
+            one = read_value(parse_key(entry.key), entry.key, entry.value, entry.modified)
+            if isinstance(one, StoredObject) and selected.matches(one):
                 yield one, len(page.entries) - number + page.remaining
         if not page.remaining:
             return

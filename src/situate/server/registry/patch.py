@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, TypeAlias, assert_never
 import msgspec
 from msgspec.structs import replace
 
-from situate.server.errors import Cause, StatusError, bad_request, conflict, invalid, not_found
+from situate.server.errors import Cause, StatusError, bad_request, conflict, invalid
 from situate.server.kinds.field_errors import invalid as invalid_value
 from situate.server.registry.context import RegistryContext
 from situate.server.registry.stored_object import UpdateResult
@@ -65,7 +65,7 @@ async def patch_object(
                 # Nobody can own an unknown field, so an apply rejects it whatever fieldValidation says.
                 return UpdatedObject(_decoded(resource, made, strictly, refused), True, False)
             if old is None:
-                raise not_found(resource.plural, resource.group, target.name)
+                raise context.cache.missing(target.resource, target.namespace, target.name)
             made = _patched(how, old, patch, resource)
             return UpdatedObject(_decoded(resource, made, options, refused), uid_expected=False)
         except ApplyConflictError as error:

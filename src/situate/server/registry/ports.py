@@ -54,6 +54,17 @@ class TransactionExtension(Protocol):
         `transaction.EXTENDED`, and again for each retry. A StatusError refuses the write. `request` is what
         `Registry.modify` was given; None for any other write."""
 
+    def forget(
+        self,
+        cache: Cache,
+        resource: Resource,
+        namespace: str,
+        name: str,
+        guards: list[Guard],
+        writes: list[Write],
+    ) -> None:
+        """The same, for the deletion of a value at this name that is no object."""
+
     def lock(
         self, resource: Resource, before: Object | None, after: Object | None, request: Any
     ) -> AbstractAsyncContextManager[None] | None:

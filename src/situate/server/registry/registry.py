@@ -14,7 +14,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-from situate.server.errors import not_found
 from situate.server.kinds import STRATEGIES
 from situate.server.kinds.strategy import Strategy
 from situate.server.registry.cache import Cache
@@ -123,7 +122,7 @@ class Registry:
             await wait_for(self.cache, parse_resource_version(resource_version))
         stored = self.cache.get(target.resource, target.namespace, target.name)
         if stored is None:
-            raise not_found(target.resource.plural, target.resource.group, target.name)
+            raise self.cache.missing(target.resource, target.namespace, target.name)
         return stored
 
     async def list(self, target: Target, options: ListOptions = _LIST) -> ListResult:

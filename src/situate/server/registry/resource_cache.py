@@ -6,12 +6,15 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from msgspec.structs import replace
+
 from situate.server.errors import expired
 from situate.server.registry.keys import prefix_of
 from situate.server.registry.selectable_fields import NODE_COLUMN, PODS
 from situate.server.registry.selectors import Selection
 from situate.server.registry.sorted_keys import SortedKeys
 from situate.server.registry.stored_object import StoredObject
+from situate.server.registry.unreadable import UnreadableObject
 from situate.server.registry.watchers import Broadcaster, Change
 from situate.server.resources import Resource
 from situate.store.keys import prefix_end
@@ -26,14 +29,23 @@ TOO_OLD: Final = "too old resource version: {asked} ({oldest})"
 class ResourceCache:
     """Changes are applied in the order of their revisions. Nothing here waits."""
 
-    def __init__(self, resource: Resource, revision: int, stored: Iterable[StoredObject] = ()) -> None:
+    def __init__(
+        self, resource: Resource, revision: int, stored: Iterable[StoredObject | UnreadableObject] = ()
+    ) -> None:
         """`stored` are the objects as of a revision, in key order."""
         self.prefix: Final = prefix_of(resource)
         self._namespaced: Final = resource.namespaced
         self.last_change = revision
         """The revision of the last change; at first, the revision loaded."""
         self.broadcaster: Final = Broadcaster()
-        self._objects = {one.key: one for one in stored}
+        self._objects: dict[str, StoredObject] = {}
+        self.unreadable: Final[dict[str, UnreadableObject]] = {}
+        """Values that are no objects, by key."""
+        for one in stored:
+            if isinstance(one, UnreadableObject):
+                self.unreadable[one.key] = one
+            else:
+                self._objects[one.key] = one
         self._keys = SortedKeys(self._objects)
         self._window: deque[Change] = deque()
         self._window_bytes = 0
@@ -99,8 +111,23 @@ class ResourceCache:
         for change in changes:
             self._append_to_window(change)
 
+    def apply_unreadable(self, revision: int, found: UnreadableObject) -> None:
+        """No watch is told: to them, the object stays as it was when it could be read."""
+        before, known = self._objects.pop(found.key, None), self.unreadable.get(found.key)
+        if before is not None:
+            self._keys.remove(found.key)
+            if self._of_pods:
+                self._move_pod(found.key, _node_of(before), "")
+        elif known is not None:
+            before = known.last
+        self.unreadable[found.key] = replace(found, last=before)
+        self.last_change = revision
+
     def apply(self, revision: int, key: str, after: StoredObject | None) -> None:
         before = self._objects.get(key)
+        if self.unreadable and key in self.unreadable:
+            self._apply_readable(revision, self.unreadable.pop(key), after)
+            return
         if after is not None:
             if before is None:
                 self._keys.add(key)
@@ -112,8 +139,22 @@ class ResourceCache:
             return
         if self._of_pods:
             self._move_pod(key, _node_of(before), _node_of(after))
-        self.last_change = revision
-        change = Change(revision, before, after)
+        self._tell(Change(revision, before, after))
+
+    def _apply_readable(self, revision: int, known: UnreadableObject, after: StoredObject | None) -> None:
+        """What could not be read is replaced or deleted. Watches know the state before that."""
+        if after is not None:
+            self._keys.add(known.key)
+            self._objects[known.key] = after
+            if self._of_pods:
+                self._move_pod(known.key, "", _node_of(after))
+        if after is None and known.last is None:
+            self.last_change = revision
+        else:
+            self._tell(Change(revision, known.last, after))
+
+    def _tell(self, change: Change) -> None:
+        self.last_change = change.revision
         self._append_to_window(change)
         self.broadcaster.broadcast(change)
 

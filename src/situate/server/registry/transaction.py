@@ -85,6 +85,18 @@ async def commit(
     return _cached_or_decoded(context, target, name, key, value, revision)
 
 
+async def commit_deletion(
+    context: RegistryContext, target: Target, found: StoredObject, dry_run: bool
+) -> StoredObject | Conflicted:
+    """Delete a value that is no object, with what the extension forgets of it."""
+    guards: list[Guard] = [At(found.key, Revision(found.revision))]
+    writes: list[Write] = [Delete(found.key)]
+    if context.extension is not None and target.resource.stored_as in EXTENDED:
+        context.extension.forget(context.cache, target.resource, target.namespace, target.name, guards, writes)
+    outcome = await _commit(context, guards, writes, dry_run)
+    return outcome if isinstance(outcome, Refused) else replace(found, revision=outcome.revision)
+
+
 async def _commit(context: RegistryContext, guards: list[Guard], writes: list[Write], dry_run: bool) -> Outcome:
     """Commit, then wait until the cache has the write; or, if it was refused, the writes that refused it."""
     if dry_run:

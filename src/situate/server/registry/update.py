@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
-from situate.server.errors import invalid, not_found
+from situate.server.errors import invalid
 from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.field_errors import invalid as invalid_value
 from situate.server.kinds.metadata import validate_metadata_update
@@ -64,7 +64,7 @@ async def update(
             made = make(None, writer)
             done = await create_for_update(context, target, made.object, caller, options, owned=made.owned)
         else:
-            raise not_found(target.resource.plural, target.resource.group, target.name)
+            raise context.cache.missing(target.resource, target.namespace, target.name)
         return done if isinstance(done, Conflicted) else UpdateResult(done, created=stored is None)
 
     return await retry_conflicts(context, target, attempt)
@@ -201,7 +201,7 @@ async def modify(
     async def attempt() -> StoredObject | Conflicted:
         stored = context.cache.get(target.resource, target.namespace, target.name)
         if stored is None:
-            raise not_found(target.resource.plural, target.resource.group, target.name)
+            raise context.cache.missing(target.resource, target.namespace, target.name)
         check_preconditions(target, resource_version, uid, stored)
         old = (None if altered else context.recent_creates.take(stored)) or stored.object(target.resource)
         new = change(stored.object(target.resource) if altered else old, stored)

@@ -1,8 +1,8 @@
 """Feeds an engine from the store: all objects first, then the changes of each revision, in order.
 
 The engine never knows more than the registry's cache, so that its binds find there what they were decided on. An object
-that does not decode is left out; if an earlier version did decode, the engine keeps that one: a pod that cannot be read
-any more still takes room.
+that does not decode is left out, logged and counted; if an earlier version did decode, the engine keeps that one: a pod
+that cannot be read any more still takes room, until it is deleted.
 """
 
 from __future__ import annotations
@@ -17,16 +17,19 @@ from situate.core.changes import Change, NodeGone, NodeSeen, ObjectGone, ObjectS
 from situate.core.model.base import Model
 from situate.core.model.node import Node
 from situate.core.model.pod import Pod
+from situate.loop.drive import describe_error
+from situate.loop.logs import Log
 from situate.server.registry.cache import Cache
 from situate.server.registry.keys import OBJECTS, prefix_of
 from situate.server.resources import RESOURCES, Resource
 from situate.store.contract import Store
 from situate.store.entries import Batch, Revision
-from situate.wire.errors import InputError
 from situate.wire.objects import KINDS, NAMESAKES, decode, decode_node, decode_pod
 
 NOT_READ: Final = ("scheduling.k8s.io", "PriorityClass")
 """Admission has put a pod's priority into its spec."""
+LONG_ENOUGH: Final = 4
+"""Parts of a key before that of an object in its resource."""
 AT_ONCE: Final = 4_096
 """How many changes to tell together at first."""
 
@@ -44,6 +47,12 @@ class _Identified(msgspec.Struct):
 _identified: Final = msgspec.json.Decoder(_Identified).decode
 
 
+MOST_KEPT: Final = 10_000
+"""How many objects that did not decode are remembered, to be removed when they go."""
+
+_log = Log(__name__)
+
+
 class EngineFeed:
     """Feeds one engine from one store. `unreadable` counts objects that did not decode."""
 
@@ -54,6 +63,8 @@ class EngineFeed:
         self._kinds = engine_kinds()
         self._models = {_folder(resource): model for resource, model in self._kinds}
         self.unreadable = 0
+        self._kept: dict[str, bytes] = {}
+        """By key, the version that the engine keeps of an object that does not decode any more."""
         self.revision = 0
         """The last revision that was fed to the engine."""
 
@@ -62,7 +73,7 @@ class EngineFeed:
         changes: list[Change] = []
         for resource, model in self._kinds:
             for stored in self._cache.all(resource):
-                self._add(model, stored.value, changes)
+                self._add(model, stored.key, stored.value, None, changes)
                 if len(changes) >= AT_ONCE:
                     self._tell(changes)
                     changes = []
@@ -82,40 +93,58 @@ class EngineFeed:
     def _changes(self, batch: Batch) -> list[Change]:
         changes: list[Change] = []
         for event in batch.events:
-            _, _, group, plural, _ = event.key.split("/", 4)
-            model = self._models.get((group, plural))
+            model = self._models.get(_folder_of(event.key))
             if model is None:
                 continue
+            before = None if event.before is None else event.before.value
             if event.entry is not None:
-                self._add(model, event.entry.value, changes)
-            elif event.before is not None:
-                self._remove(model, event.before.value, changes)
+                self._add(model, event.key, event.entry.value, before, changes)
+            elif before is not None:
+                self._remove(model, event.key, before, changes)
         return changes
 
-    def _add(self, model: type[Model], value: bytes, changes: list[Change]) -> None:
-        try:
-            if model is Pod:
-                changes.append(PodSeen(decode_pod(value)))
-            elif model is Node:
-                changes.append(NodeSeen(decode_node(value)))
-            else:
-                found: Any = decode(model, value)
-                changes.append(ObjectSeen(found))
-        except InputError:
-            self.unreadable += 1
+    def _add(self, model: type[Model], key: str, value: bytes, before: bytes | None, changes: list[Change]) -> None:
+        seen = _seen(model, value)
+        if not isinstance(seen, str):
+            changes.append(seen)
+            if self._kept:
+                self._kept.pop(key, None)
+            return
+        self.unreadable += 1
+        _log.error("The scheduler cannot read an object; going on without it", key=key, err=seen)
+        if before is not None and key not in self._kept and len(self._kept) < MOST_KEPT:
+            self._kept[key] = before
 
-    def _remove(self, model: type[Model], value: bytes, changes: list[Change]) -> None:
-        meta = _identified(value).metadata
+    def _remove(self, model: type[Model], key: str, value: bytes, changes: list[Change]) -> None:
+        """If the engine was told of an earlier version only, that one is gone."""
+        change = _gone(model, self._kept.pop(key, value))
+        if change is not None:
+            changes.append(change)
+
+
+def _seen(model: type[Model], value: bytes) -> Change | str:
+    """The change, or why there is none."""
+    try:
         if model is Pod:
-            changes.append(PodGone(PodRef(meta.namespace, meta.name, meta.uid)))
-        elif model is Node:
-            changes.append(NodeGone(meta.name))
-        else:
-            try:
-                gone: Any = decode(model, value)
-            except InputError:
-                return  # the engine was not told of this version, and keeps the one before
-            changes.append(ObjectGone(gone))
+            return PodSeen(decode_pod(value))
+        if model is Node:
+            return NodeSeen(decode_node(value))
+        found: Any = decode(model, value)
+        return ObjectSeen(found)
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is about this object
+        return describe_error(error)
+
+
+def _gone(model: type[Model], value: bytes) -> Change | None:
+    """None: the engine was never told of it."""
+    try:
+        if model is not Pod and model is not Node:
+            found: Any = decode(model, value)
+            return ObjectGone(found)
+        meta = _identified(value).metadata
+        return PodGone(PodRef(meta.namespace, meta.name, meta.uid)) if model is Pod else NodeGone(meta.name)
+    except Exception:  # noqa: BLE001 - as above; it was logged when it came
+        return None
 
 
 def engine_kinds() -> list[tuple[Resource, type[Model]]]:
@@ -127,6 +156,10 @@ def engine_kinds() -> list[tuple[Resource, type[Model]]]:
 
 
 def _folder(resource: Resource) -> tuple[str, str]:
+    return _folder_of(prefix_of(resource))
+
+
+def _folder_of(key: str) -> tuple[str, str]:
     """The two parts of a key that name its resource."""
-    _, _, group, plural, _ = prefix_of(resource).split("/", 4)
-    return group, plural
+    parts = key.split("/", 4)
+    return (parts[2], parts[3]) if len(parts) > LONG_ENOUGH else ("", "")
