@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from situate.cli.options import (
+    Option,
     combined,
     directory_option,
     hollow_node_options,
@@ -20,6 +21,7 @@ from situate.cli.options import (
 
 if TYPE_CHECKING:
     from situate.cli.control_plane.settings import ControlPlaneSettings
+    from situate.store.etcd.settings import EtcdSettings
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -27,6 +29,10 @@ DEFAULT_PORT: Final = 7443
 PARTS: Final = ("scheduler", "controllers")
 PORT: Final = click.IntRange(0, 65_535)
 LAG_S: Final = click.FloatRange(0.1, 3_600)
+
+
+def _file(flag: str, text: str) -> Option:
+    return click.option(flag, type=click.Path(path_type=Path), metavar="FILE", help=text)
 
 
 def control_plane_options(command: F) -> F:
@@ -39,6 +45,10 @@ def control_plane_options(command: F) -> F:
             default="",
             help="memory, a file, or etcd://host:port/prefix; default: a file in the directory.",
         ),
+        _file("--etcd-cafile", "The authority of etcd's certificates."),
+        _file("--etcd-certfile", "The certificate with which to show ourselves to etcd."),
+        _file("--etcd-keyfile", "The key of that certificate."),
+        _file("--etcd-user-file", "A file with one line, name:password, for etcd's own authentication."),
         click.option("--address", default="127.0.0.1", show_default=True, help="Where to listen."),
         click.option("--port", type=PORT, default=DEFAULT_PORT, show_default=True, help="0: any free one."),
         click.option("--name", "names", multiple=True, metavar="HOST", help="Another host name for the certificate."),
@@ -114,6 +124,7 @@ def settings_of(flags: dict[str, Any], *, scheduler: bool, controllers: bool) ->
     return ControlPlaneSettings(
         directory=flags["directory"],
         store=flags["store"],
+        etcd=_etcd(flags),
         address=flags["address"],
         port=flags["port"],
         names=flags["names"],
@@ -134,6 +145,19 @@ def settings_of(flags: dict[str, Any], *, scheduler: bool, controllers: bool) ->
         ),
         logging=Logging(format=flags["logging_format"], verbosity=flags["verbosity"]),
     )
+
+
+def _etcd(flags: dict[str, Any]) -> EtcdSettings | None:
+    """Raises InputError."""
+    from situate.store.errors import InvalidRequestError
+    from situate.store.etcd.credentials import etcd_credentials
+    from situate.wire.errors import InputError
+
+    files = (flags[f"etcd_{name}"] for name in ("cafile", "certfile", "keyfile", "user_file"))
+    try:
+        return etcd_credentials(flags["store"], *files)
+    except InvalidRequestError as error:
+        raise InputError(str(error)) from None
 
 
 def _configuration(path: Path | None) -> tuple[Any, dict[str, type]]:

@@ -12,6 +12,7 @@ from situate.core.reconcile.nodes.fencing import KUBERNETES, NodeProfile
 from situate.loop.logs import Logging
 from situate.server.http.settings import Limits
 from situate.server.placing.snapshot_lag import BOUND_S
+from situate.store.etcd.settings import EtcdSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +20,8 @@ class ControlPlaneSettings:
     directory: Path
     store: str = ""
     """Empty: a file in the directory."""
+    etcd: EtcdSettings | None = None
+    """Certificates and credentials for etcd."""
     address: str = "127.0.0.1"
     port: int = 0
     names: tuple[str, ...] = ()
