@@ -117,7 +117,7 @@ def test_a_cache_that_fell_behind_a_compaction_loads_again_however_long_the_stor
         await cache.start()
         store.forgets, store.outages = True, 3 * cache_module.MAX_LOADS
         key = "/objects/core/configmaps/default/a"
-        await store.commit([], [Put(key, b'{"metadata":{"name":"a","namespace":"default"}}')])
+        await store.commit([], [Put(key, b'{"metadata":{"name":"a","namespace":"default","uid":"u"}}')])
         async with asyncio.timeout(5):
             while cache.get(CONFIG_MAP, "default", "a") is None:
                 assert not cache.problem

@@ -5,6 +5,7 @@ import logging
 import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -12,11 +13,19 @@ import pytest
 from server.registry.stories import ANN, CONFIG_MAP, DEPLOYMENT, NODE, POD, World, config_map, no, ready, tell
 from situate.server.errors import StatusError
 from situate.server.registry.cache import Cache
+from situate.server.registry.codec import encode
+from situate.server.registry.conversion import from_stored
+from situate.server.registry.keys import key_of, parse_key
 from situate.server.registry.registry import collecting
+from situate.server.registry.stored_object import StoredObject
+from situate.server.registry.unreadable import read_value
 from situate.server.requests import DeleteOptions, Target
+from situate.server.resources import RESOURCES, Resource
 from situate.store.memory import MemoryStore
 from situate.store.open import open_store
 from situate.store.transactions import Put
+from situate.wire.schema.decoder import normalised
+from situate.wire.schema.table import Type, flat_fields, message, message_of
 
 FOLDER = "/objects/core/configmaps/default/"
 META = '"name":"bad","namespace":"default","uid":"u"'
@@ -210,6 +219,52 @@ def test_values_that_another_server_writes_to_a_shared_store_are_checked() -> No
         await cache.aclose()
 
     asyncio.run(story())
+
+
+SAMPLES: dict[str, Any] = {
+    "string": "s",
+    "bool": True,
+    "int32": 7,
+    "int64": 7,
+    "bytes": "YQ==",
+    "Quantity": "1",
+    "Amount": "1",
+    "IntOrString": "10%",
+    "Time": "2026-01-01T00:00:00Z",
+    "MicroTime": "2026-01-01T00:00:00.000000Z",
+    "Raw": {"a": [1, None, {"b": 1.5}]},
+    "Free": {"a": [1, None, {"b": 1.5}]},
+}
+
+
+def sample(kind: Type, depth: int = 12) -> Any:
+    """A value of this type with every field set, as deep as that goes."""
+    if kind.form == "list" and kind.of:
+        return [sample(kind.of, depth)]
+    if kind.form == "map" and kind.of:
+        return {"key": sample(kind.of, depth)}
+    if kind.form == "message":
+        return {one.name: sample(one.type, depth - 1) for one in flat_fields(message(kind.name))} if depth else {}
+    return SAMPLES[kind.name]
+
+
+STORED = [one for one in RESOURCES if one.stored and from_stored(one) is None]
+
+
+@pytest.mark.parametrize("resource", STORED, ids=lambda one: f"{one.api_version} {one.kind}")
+@pytest.mark.parametrize("full", [True, False], ids=["every field", "hardly any field"])
+def test_what_the_registry_stores_of_any_kind_is_read_as_it_is(resource: Resource, full: bool) -> None:
+    found = message_of(resource.api_version, resource.kind)
+    assert found is not None
+    fields = {one.name: sample(one.type) for one in flat_fields(found)} if full else {}
+    namespace = "default" if resource.namespaced else ""
+    meta = {**fields.get("metadata", {}), "name": "a", "namespace": namespace, "uid": "u"}
+    head = {"apiVersion": resource.api_version, "kind": resource.kind}
+    value = encode(normalised(resource.api_version, resource.kind, {**fields, **head, "metadata": meta}))
+    key = key_of(resource, namespace, "a")
+    read = read_value(parse_key(key), key, value, 7)
+    assert isinstance(read, StoredObject), read.why
+    assert read.value is value, "it need not be decoded in full"
 
 
 def test_a_file_with_odd_values_is_opened(tmp_path: Path) -> None:
