@@ -9,6 +9,8 @@ from server.http.world import Line, World, told, world
 from situate.server.http import acceptor, connection
 from situate.server.http.acceptor import Acceptor
 from situate.server.http.connection import Listener
+from situate.server.http.flow_control import FlowControl
+from situate.server.http.metrics import RequestMetrics
 from situate.server.http.settings import Limits
 
 
@@ -123,7 +125,8 @@ def test_without_file_descriptors_it_waits_and_accepts_again(
 
 def test_handshakes_of_one_address_start_a_few_at_a_time() -> None:
     async def story() -> None:
-        listener = Listener(lambda _: None, Limits(handshakes=3))
+        limits = Limits(handshakes=3)
+        listener = Listener(lambda _: None, limits, FlowControl(limits, RequestMetrics()))
         started: list[str] = []
 
         class Noting(Acceptor):

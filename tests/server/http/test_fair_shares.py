@@ -1,6 +1,8 @@
 """One rude client of each kind, and what is left for the others."""
 
 import asyncio
+import gzip
+import json
 import time
 from contextlib import AsyncExitStack
 
@@ -9,6 +11,7 @@ import pytest
 from server.http.test_filters import REVIEW, REVIEWS, Slow
 from server.http.world import PODS, Door, Line, Reply, World, pod, told, world
 from situate.server.errors import StatusError
+from situate.server.http import responses
 from situate.server.http.flow_control import flow_of
 from situate.server.http.settings import Limits
 from situate.server.requests import Caller
@@ -229,3 +232,102 @@ def test_watches_of_a_user_are_limited_and_those_of_nodes_are_not() -> None:
 )
 def test_who_shares_with_whom(name: str, groups: tuple[str, ...], found: tuple[str, str]) -> None:
     assert flow_of(Caller(name, groups)) == found
+
+
+def config_map(name: str, size: int) -> dict[str, object]:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"k": "x" * size}}
+
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+
+
+async def fill_maps(here: World, count: int, size: int) -> None:
+    async with here.line() as line:
+        for number in range(count):
+            line.request("POST", MAPS, config_map(f"m-{number}", size), by("alice"))
+            assert (await line.reply()).code == 201
+
+
+async def deaf(here: World, stack: AsyncExitStack, name: str, path: str) -> Line:
+    """A client that asks and does not read."""
+    line = await stack.enter_async_context(here.line())
+    line.writer.transport.pause_reading()  # type: ignore[attr-defined]
+    line.request("GET", path, headers=by(name))
+    return line
+
+
+def test_large_lists_of_one_user_wait_for_each_other_and_not_for_those_of_others() -> None:
+    async def story() -> None:
+        async with world(limits=Limits(large_lists_per_user=1), door=Named()) as here, AsyncExitStack() as stack:
+            await fill_maps(here, 20, 1_000_000)
+            flows = here.server._filters._flows
+            first = await deaf(here, stack, "mallory", MAPS)
+            while not flows.large_lists.running:
+                await asyncio.sleep(0.001)
+            second = await deaf(here, stack, "mallory", MAPS)
+            while not flows.large_lists.waiting:
+                await asyncio.sleep(0.001)
+            assert len((await here.ask("GET", MAPS, headers=by("alice"))).json["items"]) == 20
+            assert flows.large_lists.waiting == 1
+            for line in (first, second):
+                line.writer.transport.resume_reading()  # type: ignore[attr-defined]
+                assert len((await line.reply()).json["items"]) == 20
+            assert (flows.large_lists.running, flows.large_lists.waiting) == (0, 0)
+
+    told(story)
+
+
+def test_what_one_user_does_not_read_is_limited_and_the_next_connection_is_cut() -> None:
+    async def story() -> None:
+        limits = Limits(unread_bytes_per_user=3 * 65_536, large_lists_per_user=16)
+        async with world(limits=limits, door=Named()) as here, AsyncExitStack() as stack:
+            await fill_maps(here, 20, 1_000_000)
+            for _ in range(8):
+                await deaf(here, stack, "mallory", MAPS)
+            while here.server.metrics.rejected.get("unread", 0) < 5:
+                await asyncio.sleep(0.01)
+            assert len((await here.ask("GET", MAPS, headers=by("alice"))).json["items"]) == 20
+        assert not here.server._filters._flows._unread
+
+    told(story)
+
+
+def test_a_watch_that_is_not_read_is_cut() -> None:
+    async def story() -> None:
+        async with world(limits=Limits(slow_s=0.2), door=Named()) as here, AsyncExitStack() as stack:
+            await fill_maps(here, 20, 1_000_000)
+            await deaf(here, stack, "mallory", f"{MAPS}?watch=true")
+            while not here.server._filters._flows._unread:
+                await asyncio.sleep(0.01)
+            while here.server._filters.running:
+                await asyncio.sleep(0.01)
+            assert here.server.metrics.count(200) == 1
+
+    told(story)
+
+
+def test_a_large_list_is_not_in_memory_as_a_whole_even_if_it_is_compressed(monkeypatch: pytest.MonkeyPatch) -> None:
+    largest = 0
+    real = responses._packer
+
+    class Packer:
+        def __init__(self) -> None:
+            self._real = real()
+            self.flush = self._real.flush
+
+        def compress(self, piece: bytes) -> bytes:
+            nonlocal largest
+            largest = max(largest, len(piece))
+            return self._real.compress(piece)
+
+    monkeypatch.setattr(responses, "_packer", Packer)
+
+    async def story() -> None:
+        async with world(door=Named()) as here:
+            await fill_maps(here, 10, 1_000_000)
+            reply = await here.ask("GET", MAPS, headers={**by("alice"), "Accept-Encoding": "gzip"})
+            assert reply.headers["content-encoding"] == "gzip"
+            assert len(json.loads(gzip.decompress(reply.body))["items"]) == 10
+
+    told(story)
+    assert 1_000_000 < largest < 1_100_000

@@ -8,13 +8,14 @@ from http import HTTPStatus
 from typing import Any, Final, cast
 
 from aiohttp import web
+from aiohttp.abc import AbstractStreamWriter
 from aiohttp.http_exceptions import LineTooLong
 from aiohttp.streams import EMPTY_PAYLOAD
 from aiohttp.web_protocol import RequestHandler, _ErrInfo
 
 from situate.server.errors import StatusError, bad_request
 from situate.server.http import heap
-from situate.server.http.flow_control import ANONYMOUS
+from situate.server.http.flow_control import ANONYMOUS, EXEMPT, FlowControl
 from situate.server.http.responses import status_response
 from situate.server.http.settings import Limits
 
@@ -29,8 +30,12 @@ ROOM_IDLE_S: Final = 2.0
 """How long a connection of a known caller is idle before it may be closed for another one."""
 
 
+LEAST_UNREAD: Final = 64 << 10
+"""What counts as unread of a connection that waits for its client, since there are buffers that cannot be seen."""
+
+
 class Connection(RequestHandler):
-    __slots__ = ("address", "flow", "head_since", "held", "known", "on_lost", "pausing", "peer")
+    __slots__ = ("address", "exempt", "flow", "head_since", "held", "known", "on_lost", "pausing", "peer")
 
     def __init__(
         self, manager: web.Server, *, loop: asyncio.AbstractEventLoop, address: str = "", **options: Any
@@ -43,6 +48,8 @@ class Connection(RequestHandler):
         self.known = False
         """Whether a caller with valid credentials has used it."""
         self.pausing: asyncio.Future[None] | None = None
+        self.exempt = False
+        """Whether the last caller was exempt from limits."""
         self.flow = ""
         """Of the last request."""
         self.on_lost: Callable[[], None] | None = None
@@ -59,8 +66,29 @@ class Connection(RequestHandler):
     def serves(self, level: str, flow: str) -> None:
         """A request of this flow has come."""
         self.flow = flow
+        self.exempt = level == EXEMPT
         if level != ANONYMOUS:
             self.known = True
+
+    async def drained(self, writer: AbstractStreamWriter, seconds: float) -> None:
+        """Wait until the client has read most of what was sent. Raises ConnectionError if it does not in time, or has
+        too many other connections from which it does not read."""
+        listener, transport, flow = self._manager, self.transport, self.flow
+        if not isinstance(listener, Listener) or transport is None:
+            return
+        size = max(transport.get_write_buffer_size(), LEAST_UNREAD)
+        if not self.exempt and not listener.flows.hold_unread(flow, size):
+            self.abort()
+            raise ConnectionAbortedError("too much of what was sent to this user is not read")
+        try:
+            async with asyncio.timeout(max(seconds, 0.0)):
+                await writer.drain()
+        except TimeoutError:
+            self.abort()
+            raise ConnectionAbortedError("the client does not read") from None
+        finally:
+            if not self.exempt:
+                listener.flows.release_unread(flow, size)
 
     async def pause(self, seconds: float) -> None:
         """Read no further request for a while: this client was told to come again later."""
@@ -176,8 +204,9 @@ class Listener(web.Server):
     """The open connections: as many as the limits allow. It closes those that are idle for too long, or whose headers
     never end, and trims the heap after a rush."""
 
-    def __init__(self, handler: Any, limits: Limits, **options: Any) -> None:
+    def __init__(self, handler: Any, limits: Limits, flows: FlowControl, **options: Any) -> None:
         super().__init__(handler, **options)
+        self.flows: Final = flows
         self.limits: Final = limits
         self.held = 0
         """The sum of `Connection.held`."""

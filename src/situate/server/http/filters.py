@@ -13,6 +13,7 @@ import itertools
 import secrets
 import traceback
 from collections.abc import Callable, Iterable
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from time import perf_counter
@@ -27,6 +28,7 @@ from situate.loop.logs import Log
 from situate.server.errors import StatusError, bad_request
 from situate.server.http import query as queries
 from situate.server.http.connection import Connection
+from situate.server.http.fair_slots import QueueFullError
 from situate.server.http.flow_control import ANONYMOUS, HEALTH, MUTATING, READ_ONLY, FlowControl, flow_of
 from situate.server.http.host_allowlist import HostAllowlist
 from situate.server.http.metrics import RequestLabels, RequestMetrics
@@ -186,12 +188,30 @@ class RequestFilters:
         if state.long_running and self._gate.audit.has_policy:
             self._start_stream(request, state)
         response = await self._routing.handle(request, url, verb, query, caller, state)
+        if response.is_large:
+            await self._take_turn(state, response)
         state.response = response.body
         encoding = headers.get("Accept-Encoding", "")
         if encoding and response.code == HTTPStatus.OK:
             limits = self._limits
             return await compress(response, encoding, limits.gzip_bytes, limits.gzip_thread_bytes)
         return response
+
+    async def _take_turn(self, state: RequestState, response: Response) -> None:
+        """Few large lists are sent at the same time, and users take turns. Raises StatusError (429)."""
+        lists, flow = self._flows.large_lists, state.flow
+        try:
+            waiting = lists.enter(flow)
+        except QueueFullError:
+            raise self._flows.refused("largeLists") from None
+        if waiting is not None:
+            try:
+                await waiting
+            except asyncio.CancelledError:
+                if not waiting.cancelled():
+                    lists.leave(flow)
+                raise
+        response.on_sent = partial(lists.leave, flow)
 
     def _limit(self, request: web.BaseRequest, state: RequestState, verb: str, sender: Caller) -> None:
         """Find the level and the flow of a request. Raises StatusError."""

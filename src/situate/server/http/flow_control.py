@@ -74,7 +74,9 @@ class FlowControl:
         self._bodies: dict[str, int] = {}
         """Bytes of large bodies, by flow; the flow "" is all."""
         self._unread: dict[str, int] = {}
-        """Responses that wait for their clients, by flow."""
+        """Bytes that wait until clients read them, by flow."""
+        lists = SlotLimits(limits.large_lists, limits.large_lists_per_user, limits.queue, limits.large_lists)
+        self.large_lists: Final = FairSlots(lists)
         self._by_peer = TokenBuckets(limits.anonymous_rate, limits.anonymous_burst, limits.anonymous_peers)
         self._by_all = TokenBuckets(limits.anonymous_rate_total, limits.anonymous_rate_total, 1)
         metrics.watch_levels(self._slots)
@@ -133,16 +135,16 @@ class FlowControl:
 
     # -- unread responses --------------------------------------------------------------------------------------------
 
-    def wait_for_reader(self, flow: str) -> bool:
-        """Whether one more response of this flow may wait until its client reads."""
-        if self._unread.get(flow, 0) >= self._limits.unread_per_user:
+    def hold_unread(self, flow: str, size: int) -> bool:
+        """Count bytes that wait until a client reads. False, and nothing counted: the flow has too many."""
+        if self._unread.get(flow, 0) + size > self._limits.unread_bytes_per_user:
             self._metrics.reject("unread")
             return False
-        _add(self._unread, flow, 1)
+        _add(self._unread, flow, size)
         return True
 
-    def reader_went_on(self, flow: str) -> None:
-        _add(self._unread, flow, -1)
+    def release_unread(self, flow: str, size: int) -> None:
+        _add(self._unread, flow, -size)
 
     # -- anonymous and failing callers -------------------------------------------------------------------------------
 

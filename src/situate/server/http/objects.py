@@ -61,7 +61,7 @@ class ObjectHandler:
     async def list(self, request: ApiRequest) -> Response:
         renderer = self.renderer(request)
         listing = await self._registry.list(request.target, query.list_options(request.query))
-        return Response(HTTPStatus.OK, await renderer.list_chunks(listing))
+        return Response(HTTPStatus.OK, renderer.list_chunks(listing))
 
     async def read_computed(self, request: ApiRequest, views: ComputedResources) -> Response:
         """Read a computed resource."""
@@ -70,7 +70,7 @@ class ObjectHandler:
             return Response(HTTPStatus.OK, (renderer.object(await views.get(request.target)), NEWLINE))
         return Response(
             HTTPStatus.OK,
-            await renderer.list_chunks(await views.list(request.target, query.list_options(request.query))),
+            renderer.list_chunks(await views.list(request.target, query.list_options(request.query))),
         )
 
     # -- writes --------------------------------------------------------------------------------------------------
@@ -121,7 +121,7 @@ class ObjectHandler:
         options = query.delete_options(request.query, body)
         selected = query.list_options(request.query)
         gone = await self._registry.delete_collection(request.target, request.caller, selected, options)
-        return Response(HTTPStatus.OK, await renderer.list_chunks(gone))
+        return Response(HTTPStatus.OK, renderer.list_chunks(gone))
 
     # -- creates that store nothing -----------------------------------------------------------------------------
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any, Final
@@ -14,7 +13,7 @@ from situate.server.http.negotiation import Form, not_acceptable
 from situate.server.http.ports import Tables
 from situate.server.http.responses import encode
 from situate.server.registry.conversion import from_stored
-from situate.server.registry.stored_object import ITEMS_PER_CHUNK, ListResult, StoredObject, item_chunks
+from situate.server.registry.stored_object import CHUNK_BYTES, ITEMS_PER_CHUNK, ListResult, StoredObject, item_chunks
 from situate.server.registry.watchers import WatchEvent
 from situate.server.requests import Object
 from situate.server.resources import Resource
@@ -22,7 +21,7 @@ from situate.server.resources import Resource
 INCLUDE_OBJECT: Final = ("", "None", "Metadata", "Object")
 META: Final = "meta.k8s.io"
 SLICE: Final = 100
-"""Objects to render before yielding to other tasks."""
+"""Objects in one chunk of a Table or of partial metadata."""
 _END: Final = b"]}\n"
 
 
@@ -77,11 +76,8 @@ class Renderer:
 
     # -- lists ---------------------------------------------------------------------------------------------------
 
-    async def list_chunks(self, listing: ListResult) -> list[bytes] | Iterator[bytes]:
-        """A list in chunks. Rendering a long Table yields to other tasks in between.
-
-        Without a Table, chunks are made as they are sent, so that a long list need not be in memory.
-        """
+    def list_chunks(self, listing: ListResult) -> list[bytes] | Iterator[bytes]:
+        """A list in chunks. Those of a long list are made as they are sent, so that it need not be in memory."""
         form, resource = self._form, self._resource
         if form.shape == "PartialObjectMetadata":
             raise _a_list(form, resource.kind)
@@ -99,15 +95,14 @@ class Renderer:
             start += b',"items":['
         if not form.shape:
             flow = chain((start,), item_chunks(resource, listing.items), (_END,))
-            return flow if len(listing.items) > ITEMS_PER_CHUNK else list(flow)
-        pieces = [start]
-        for first in range(0, len(listing.items), SLICE):
-            if first:
-                pieces.append(b",")
-                await asyncio.sleep(0)
-            pieces.append(b",".join(self._items(listing.items[first : first + SLICE])))
-        pieces.append(_END)
-        return pieces
+            return flow if _is_large(listing) else list(flow)
+        shaped = chain((start,), self._shaped_chunks(listing.items), (_END,))
+        return shaped if len(listing.items) > SLICE else list(shaped)
+
+    def _shaped_chunks(self, items: Sequence[StoredObject]) -> Iterator[bytes]:
+        for first in range(0, len(items), SLICE):
+            made = b",".join(self._items(items[first : first + SLICE]))
+            yield b"," + made if first else made
 
     def _items(self, some: Sequence[StoredObject]) -> Iterable[bytes]:
         objects = [stored.object(self._resource) for stored in some]
@@ -182,6 +177,10 @@ class Renderer:
         table = self._table([], metadata, columns=not self._columns_sent)
         table["rows"] = [row]
         return table
+
+
+def _is_large(listing: ListResult) -> bool:
+    return len(listing.items) > ITEMS_PER_CHUNK or sum([len(one.value) for one in listing.items]) > CHUNK_BYTES
 
 
 def _a_list(form: Form, kind: str) -> StatusError:

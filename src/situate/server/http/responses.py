@@ -10,11 +10,12 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from email.utils import formatdate
 from http import HTTPStatus
-from time import time
-from typing import Any, Final
+from time import monotonic, time
+from typing import Any, Final, Protocol, cast
 
 import msgspec
 from aiohttp import HttpVersion11, web
+from aiohttp.abc import AbstractStreamWriter
 
 from situate.server.errors import StatusError
 
@@ -24,9 +25,12 @@ JOIN_BYTES: Final = 64 << 10
 """Headers and body up to this size are one write."""
 SLOW_CLIENT_S: Final = 30.0
 """For a client to read a piece of a large response."""
+RESPONSE_S: Final = 60.0
+"""For a client to read all of a response that is no stream."""
 WARNING_CHARS: Final = 256
 WARNINGS_BYTES: Final = 4096
 GZIP_LEVEL: Final = 1
+PACKED: Final = "Content-Encoding: gzip\r\nVary: Accept-Encoding\r\n"
 
 encode: Final[Callable[[Any], bytes]] = msgspec.json.Encoder().encode
 _PHRASES: Final = {one.value: one.phrase for one in HTTPStatus}
@@ -53,14 +57,25 @@ def head(code: int, lines: str) -> bytes:
     return f"HTTP/1.1 {code} {_PHRASES.get(code, '')}\r\n{lines}{_date()}\r\n".encode("latin-1", "replace")
 
 
-async def _drained(request: web.BaseRequest, transport: asyncio.Transport) -> None:
+class Unread(Protocol):
+    """A connection whose client may be slow."""
+
+    @property
+    def paused(self) -> bool:
+        """Whether there is too much that the client has not read."""
+
+    async def drained(self, writer: AbstractStreamWriter, seconds: float) -> None:
+        """Wait until the client has read most of it. Raises ConnectionError if it does not."""
+
+    async def pause(self, seconds: float) -> None:
+        """Read no further request for a while."""
+
+
+async def _drained(request: web.BaseRequest, transport: asyncio.Transport, deadline: float) -> None:
     """Wait until the client has read most of what was sent. A client that reads nothing for long is disconnected."""
-    try:
-        async with asyncio.timeout(SLOW_CLIENT_S):
-            await request.writer.drain()
-    except TimeoutError:
-        transport.abort()
-        raise ConnectionAbortedError("the client does not read") from None
+    connection = cast(Unread, request.protocol)
+    if connection.paused:
+        await connection.drained(request.writer, min(SLOW_CLIENT_S, deadline - monotonic()))
     if transport.is_closing():
         raise ConnectionResetError("the client is gone")
 
@@ -68,7 +83,19 @@ async def _drained(request: web.BaseRequest, transport: asyncio.Transport) -> No
 class Response:
     """The response to a request. aiohttp calls `prepare` and `write_eof`."""
 
-    __slots__ = ("body", "close", "code", "content_type", "headers", "keep_alive", "pause_s", "reason", "written")
+    __slots__ = (
+        "body",
+        "close",
+        "code",
+        "content_type",
+        "headers",
+        "keep_alive",
+        "on_sent",
+        "packer",
+        "pause_s",
+        "reason",
+        "written",
+    )
 
     def __init__(
         self,
@@ -88,22 +115,38 @@ class Response:
         self.written = False
         """A stream has sent it already."""
         self.keep_alive = True
+        self.packer: zlib._Compress | None = None
+        """Compresses the pieces of an iterator."""
+        self.on_sent: Callable[[], None] | None = None
+        """To call when the response has been sent, or cannot be."""
         self.pause_s = 0.0
         """How long to read nothing more from the connection: of a client that was told to come again later."""
 
+    @property
+    def is_large(self) -> bool:
+        # Test for the plain types first: isinstance(…, Iterator) takes longer than sending the response.
+        return not isinstance(self.body, (bytes, tuple)) and isinstance(self.body, Iterator)
+
     async def prepare(self, request: web.BaseRequest) -> None:
+        """Send the response."""
+        try:
+            await self._send(request)
+        finally:
+            if self.on_sent is not None:
+                self.on_sent()
+
+    async def _send(self, request: web.BaseRequest) -> None:
         self.keep_alive = request.keep_alive and not self.close
         if self.written:
             return
         transport = request.transport
         if transport is None or transport.is_closing():
             raise ConnectionResetError("the client is gone")
-        # Test for the plain types first: isinstance(…, Iterator) takes longer than sending the response.
         if not isinstance(self.body, (bytes, tuple)) and isinstance(self.body, Iterator):
             if request.version >= HttpVersion11:
                 await self._send_chunked(request, transport, self.body)
                 return
-            self.body = list(self.body)
+            self.body = list(self.body) if self.packer is None else _gzip(list(self.body), self.packer)
         pieces = (self.body,) if isinstance(self.body, bytes) else self.body
         size = sum(map(len, pieces))
         length = f"Content-Length: {size}\r\n" if self.code not in _NO_BODY else ""
@@ -117,17 +160,20 @@ class Response:
         request.writer.output_size += len(first) + size
         if size <= JOIN_BYTES:
             transport.write(b"".join((first, *pieces)))
-            if self.pause_s and (pause := getattr(request.protocol, "pause", None)) is not None:
-                await pause(self.pause_s)
+            connection = cast(Unread, request.protocol)
+            if self.pause_s:
+                await connection.pause(self.pause_s)
             # A client that sends requests and reads no responses.
-            if getattr(request.protocol, "paused", False):
-                await _drained(request, transport)
+            if connection.paused:
+                await _drained(request, transport, monotonic() + SLOW_CLIENT_S)
             return
+        deadline = monotonic() + RESPONSE_S
         transport.write(first)
         for piece in pieces:
-            await _drained(request, transport)
-            transport.write(piece)
-        await _drained(request, transport)
+            # In slices, because the transport keeps what the client does not read.
+            for start in range(0, len(piece), JOIN_BYTES):
+                transport.write(piece[start : start + JOIN_BYTES])
+                await _drained(request, transport, deadline)
 
     async def _send_chunked(
         self, request: web.BaseRequest, transport: asyncio.Transport, pieces: Iterator[bytes]
@@ -138,13 +184,24 @@ class Response:
         self.written = True
         first = head(self.code, f"{kind}Cache-Control: no-cache, private\r\n{closing}{self.headers}")
         request.writer.output_size += len(first)
+        deadline, packer = monotonic() + RESPONSE_S, self.packer
         transport.write(first)
-        for piece in pieces:
-            transport.write(b"%x\r\n%b\r\n" % (len(piece), piece))
-            # Yield to other tasks, even if this client reads as fast as we write.
-            await asyncio.sleep(0)
-            await _drained(request, transport)
+        for each in pieces:
+            piece = each if packer is None else await asyncio.to_thread(packer.compress, each)
+            await self._send_slices(request, transport, piece, deadline)
+        if packer is not None:
+            await self._send_slices(request, transport, packer.flush(), deadline)
         transport.write(b"0\r\n\r\n")
+
+    async def _send_slices(
+        self, request: web.BaseRequest, transport: asyncio.Transport, piece: bytes, deadline: float
+    ) -> None:
+        for start in range(0, len(piece), JOIN_BYTES):
+            some = piece[start : start + JOIN_BYTES]
+            transport.write(b"%x\r\n%b\r\n" % (len(some), some))
+            await _drained(request, transport, deadline)
+        # Yield to other tasks, even if this client reads as fast as we write.
+        await asyncio.sleep(0)
 
     async def write_eof(self, data: bytes = b"") -> None:
         """`prepare` has sent everything."""
@@ -183,16 +240,24 @@ async def compress(response: Response, accept_encoding: str, threshold: int, thr
     """The response, compressed if it is large and the client accepts gzip."""
     if response.written or "gzip" not in accept_encoding:
         return response
+    if not isinstance(response.body, (bytes, tuple)) and isinstance(response.body, Iterator):
+        response.packer = _packer()
+        response.headers += PACKED
+        return response
     pieces = (response.body,) if isinstance(response.body, bytes) else tuple(response.body)
     size = sum(map(len, pieces))
     if size < threshold:
         response.body = pieces
         return response
     response.body = await asyncio.to_thread(_gzip, pieces) if size >= thread else _gzip(pieces)
-    response.headers += "Content-Encoding: gzip\r\nVary: Accept-Encoding\r\n"
+    response.headers += PACKED
     return response
 
 
-def _gzip(pieces: Sequence[bytes]) -> bytes:
-    packer = zlib.compressobj(GZIP_LEVEL, zlib.DEFLATED, zlib.MAX_WBITS | 16)
+def _packer() -> zlib._Compress:
+    return zlib.compressobj(GZIP_LEVEL, zlib.DEFLATED, zlib.MAX_WBITS | 16)
+
+
+def _gzip(pieces: Sequence[bytes], packer: zlib._Compress | None = None) -> bytes:
+    packer = packer or _packer()
     return b"".join((*map(packer.compress, pieces), packer.flush()))

@@ -48,12 +48,14 @@ class Server:
         self,
         settings: ServerSettings,
         filters: RequestFilters,
+        flows: FlowControl,
         streams: OpenStreams,
         metrics: RequestMetrics,
         tls: ssl.SSLContext | None,
     ) -> None:
         self._settings = settings
         self._filters = filters
+        self._flows = flows
         self._streams = streams
         self._tls = tls
         self.metrics = metrics
@@ -82,6 +84,7 @@ class Server:
         self._listener = Listener(
             self._filters.handle,
             limits,
+            self._flows,
             access_log=None,
             keepalive_timeout=limits.idle_s,
             lingering_time=limits.linger_s,
@@ -178,6 +181,6 @@ async def serve(
     )
     hosts = HostAllowlist((*names, *settings.hosts, settings.address))
     filters = RequestFilters(routing, gate, hosts, request_metrics, limits, flows, wall_ns)
-    server = Server(settings, filters, streams, request_metrics, tls)
+    server = Server(settings, filters, flows, streams, request_metrics, tls)
     await server.start()
     return server

@@ -55,8 +55,11 @@ class Limits:
     anonymous_pause_s: float = 5.0
     refused_pause_s: float = 1.0
     """How long nothing more is read from a connection whose request was answered 429. It is the Retry-After."""
-    unread_per_user: int = 128
-    """Responses of one user that wait because their clients do not read; the next connection is cut."""
+    unread_bytes_per_user: int = 64 * MIB
+    """Sent to one user and not read by its clients; then the connection is cut."""
+    large_lists: int = 16
+    """Lists of more than 200 objects or 1 MiB that are sent at the same time; the next ones wait for their turn."""
+    large_lists_per_user: int = 4
     request_s: float = 60.0
     """For a request that is not long-running; then 504."""
     head_s: float = 32.0

@@ -54,12 +54,7 @@ class ChunkedStream:
             return
         self._write(b"".join((b"%x\r\n" % size, *pieces, b"\r\n")))
         if self._connection is not None and self._connection.paused:
-            try:
-                async with asyncio.timeout(self._slow_s):
-                    await self._request.writer.drain()
-            except TimeoutError:
-                self.abort()
-                raise ConnectionAbortedError("the client does not read") from None
+            await self._connection.drained(self._request.writer, self._slow_s)
 
     def abort(self) -> None:
         """Drop the connection and everything not yet sent."""

@@ -15,6 +15,8 @@ from situate.server.resources import Resource
 
 ITEMS_PER_CHUNK: Final = 200
 """Items in one chunk of a list."""
+CHUNK_BYTES: Final = 1 << 20
+"""Of one chunk of a list, if it has more than one item."""
 
 
 class StoredObject(Struct, frozen=True, gc=False, eq=False):
@@ -62,13 +64,29 @@ def item_chunks(resource: Resource, items: Sequence[StoredObject]) -> Iterator[b
     A caller that sends each chunk as it comes need not hold a long list in memory.
     """
     converted = conversion.from_stored(resource) is not None
-    for start in range(0, len(items), ITEMS_PER_CHUNK):
+    start = 0
+    while start < len(items):
         part = items[start : start + ITEMS_PER_CHUNK]
+        values = [one.value for one in part]
+        if sum(map(len, values)) > CHUNK_BYTES:
+            values = _first_bytes(values)
+            part = part[: len(values)]
         if converted:
             made = b",".join([one.to_item(resource) for one in part])
         else:
-            made = codec.to_items([one.value for one in part], [one.revision for one in part])
+            made = codec.to_items(values, [one.revision for one in part])
         yield b"," + made if start else made
+        start += len(part)
+
+
+def _first_bytes(values: list[bytes]) -> list[bytes]:
+    """The first values, up to CHUNK_BYTES; at least one."""
+    size = 0
+    for number, value in enumerate(values):
+        size += len(value)
+        if number and size > CHUNK_BYTES:
+            return values[:number]
+    return values
 
 
 def read_stored(key: str, value: bytes, revision: int) -> StoredObject:
