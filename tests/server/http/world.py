@@ -127,8 +127,10 @@ class Line:
     async def reply(self, *, to_head: bool = False) -> Reply:
         reply = await self.head()
         if reply.headers.get("transfer-encoding") == "chunked":
+            pieces = []
             while piece := await self.chunk():
-                reply.body += piece
+                pieces.append(piece)
+            reply.body = b"".join(pieces)
         elif not to_head:
             reply.body = await self.reader.readexactly(int(reply.headers.get("content-length", "0")))
         return reply
