@@ -28,7 +28,7 @@ KUBE_HELM := $(KUBE_BIN)/helm
 KUBE_VERSION := $(shell awk '$$1 == "k8s.io/kubernetes" {print $$2}' $(KUBE)/go.mod)
 export KUBE_ASSETS
 
-.PHONY: help demo test check bench bench-kubernetes bench-server bench-store kill-test oracle fuzz-conformance kubernetes helm format clean format-check lint types contracts docs hooks
+.PHONY: help demo test check bench bench-kubernetes bench-server bench-store kill-test disk-full oracle fuzz-conformance kubernetes helm format clean format-check lint types contracts docs hooks
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-25s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -140,6 +140,10 @@ authorization-matrix: $(VENV)/.ready-dev kubernetes  ## Perform the same 42,930 
 	@MATRIX=all $(BIN)/python -m pytest -q -s -n0 $(KUBE)/test_authorization_matrix.py
 
 .PHONY: authorization-matrix
+
+DISK_FULL_S ?= 300
+disk-full: $(VENV)/.ready-dev  ## Fill the API server's disk for DISK_FULL_S seconds under load, and compare every answer with what is stored (as root)
+	@DISK_FULL_S=$(DISK_FULL_S) $(BIN)/python -m pytest -q -s -n0 tests/server/faults/test_disk_full_load.py
 
 sim: $(VENV)/.ready  ## Run simulated clusters with faults: make sim SEEDS=1..3000
 	@$(BIN)/situate sim --seeds $(SEEDS) --workers $(WORKERS)

@@ -159,7 +159,7 @@ async def measured(where: str) -> Row:
 
 def log_alone(path: Path) -> Row:
     """What the disk and SQLite allow: no event loop, 64 transactions a commit."""
-    log = TransactionLog(open_writer(path, 0))
+    log = TransactionLog(open_writer(path))
     done = 0
     start = time.perf_counter()
     while time.perf_counter() - start < SECONDS:

@@ -236,10 +236,10 @@ FORGOTTEN = "/there", b"old"
 
 def _forgetful(path: Path) -> log_module.TransactionLog:
     """A log with one key that is there, opened anew: it remembers nothing."""
-    first = log_module.TransactionLog(open_writer(path, 0))
+    first = log_module.TransactionLog(open_writer(path))
     first.commit([Transaction((), (Put(*FORGOTTEN),))])
     first.close(in_order=True)
-    return log_module.TransactionLog(open_writer(path, 0))
+    return log_module.TransactionLog(open_writer(path))
 
 
 def test_who_creates_what_is_there_is_refused_though_nobody_remembers_it(path: Path) -> None:
@@ -275,7 +275,7 @@ def test_what_is_written_over_is_known_though_nobody_remembers_it(path: Path, tr
     assert told[0].before is not None
     assert told[0].before.value == b"old"
     log.close(in_order=True)
-    connection = open_writer(path, 0)  # which checks that keys stand where they should
+    connection = open_writer(path)  # which checks that keys stand where they should
     assert heads(connection, ["/there"])["/there"].entry == told[-1].entry
     connection.close()
 

@@ -59,8 +59,9 @@ def test_a_full_disk_refuses_the_write_and_nothing_of_it_is_there() -> None:
     log = TransactionLog(connection)
     log.commit([_put("/a", b"1")])
     disk.before = _raises(apsw.FullError, "write")
-    with pytest.raises(StoreFullError):
-        log.commit([_put("/a", b"2"), _put("/b", bytes(9_000))])
+    answers, batches = log.commit([_put("/a", b"2"), _put("/b", bytes(9_000))])
+    assert [type(answer) for answer in answers] == [StoreFullError, StoreFullError]
+    assert batches == []
     disk.before = lambda _operation: None
     assert [entry.value for entry in scan(connection, "/", None, "", 0).entries] == [b"1"]
     assert log.commit([_put("/b", b"")])[0] == [Committed(Revision(3))]

@@ -14,11 +14,16 @@ from situate.store.etcd.settings import EtcdSettings
 from situate.store.memory import MemoryStore
 
 MEMORY: Final = "memory"
+RESERVE_BYTES: Final = 32 << 20
+"""What a server keeps back of its disk, so that a full store can be emptied; see sqlite/room.py."""
 SCHEMES: Final = ("sqlite", "etcd", "etcds")
 
 
-async def open_store(where: str, etcd: EtcdSettings | None = None, limit_bytes: int = 0) -> Store:
-    """`etcd` has what an address cannot express: certificates, names, timeouts. `etcds://` uses TLS."""
+async def open_store(
+    where: str, etcd: EtcdSettings | None = None, limit_bytes: int = 0, reserve_bytes: int = 0
+) -> Store:
+    """`etcd` has what an address cannot express: certificates, names, timeouts. `etcds://` uses TLS. The limit and the
+    reserve are those of a file."""
     if where == MEMORY:
         return MemoryStore()
     scheme, separator, rest = where.partition("://")
@@ -28,7 +33,7 @@ async def open_store(where: str, etcd: EtcdSettings | None = None, limit_bytes: 
 
         path = Path(rest if separator else where).expanduser()
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        return await SqliteStore.open(path, limit_bytes)
+        return await SqliteStore.open(path, limit_bytes, reserve_bytes)
     if scheme not in SCHEMES:
         raise InvalidRequestError(f"{where!r} is not a store: use {MEMORY!r}, a file, or etcd://host:port/prefix")
     from situate.store.etcd.store import EtcdStore

@@ -20,6 +20,8 @@ RETRY_S = 0.01
 READ_EVERY_S = 0.1
 BROKEN = (aiohttp.ClientError, ConnectionError, TimeoutError, asyncio.IncompleteReadError)
 EVEN = "even"
+FULL = 507
+REFUSED = (404, 409, FULL)
 
 
 class Clients:
@@ -35,6 +37,8 @@ class Clients:
         self.reads: list[Read] = []
         self.watches: list[Watched] = []
         self.acknowledged = 0
+        self.full = 0
+        """Writes that were refused because there was no room."""
         self.odd: list[str] = []
         """Answers that nobody should get."""
         self._session: aiohttp.ClientSession | None = None
@@ -84,7 +88,8 @@ class Clients:
         body: dict[str, Any] = {}
         try:
             code, body = await self.ask(*request)
-            outcome = "acknowledged" if code in (200, 201) else "refused" if code in (404, 409) else "odd"
+            outcome = "acknowledged" if code in (200, 201) else "refused" if code in REFUSED else "odd"
+            self.full += code == FULL
         finally:
             answered = time.monotonic()
             revision = int(body["metadata"]["resourceVersion"]) if code in (200, 201) and kind != "delete" else 0

@@ -26,9 +26,9 @@ class NotStartedError(Exception):
 class Plane:
     """A directory, and the server that runs in it. `with` stops it at the end, and looks at its log."""
 
-    def __init__(self, directory: Path, *flags: str) -> None:
+    def __init__(self, directory: Path, *flags: str, log: Path | None = None) -> None:
         self.directory = directory
-        self.log = directory.parent / f"{directory.name}.log"
+        self.log = (log or directory.parent) / f"{directory.name}.log"
         self._flags = flags
         self._process: subprocess.Popen[bytes] | None = None
         self.ready_after_s = 0.0

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from server.faults.process import Plane
+from server.faults.small_disk import fill, small_disk
 from server.faults.wire import Answer, Wire
 
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -67,7 +68,7 @@ def test_a_write_that_has_no_room_is_refused_with_507_and_leaves_nothing(wire: W
 def test_reads_and_watches_go_on(plane: Plane, wire: Wire) -> None:
     made, _ = filled(wire)
     assert wire.ask("GET", f"{MAPS}/{made[0]}").code == 200
-    assert wire.ask("GET", "/readyz").code == 200
+    assert b"[-]store-room failed" in wire.ask("GET", "/readyz").body
     with Wire(plane.port, plane.admin()) as watching:
         since = json.loads(wire.ask("GET", MAPS).body)["metadata"]["resourceVersion"]
         path = f"{MAPS}?watch=1&resourceVersion={since}&timeoutSeconds=5"
@@ -101,3 +102,73 @@ def test_a_full_store_is_opened_again_and_still_knows_everything(plane: Plane, w
     with Wire(plane.port, plane.admin()) as again:
         assert names(again) == made
         assert again.send("POST", MAPS, config_map("large-more")).code == FULL
+
+
+# ── a disk that others have filled ──────────────────────────────────────────────────────────────────────────────────
+
+WITH_NODES = ("--nodes", "2", "--with", "scheduler", "--with", "controllers")
+
+
+def metric(wire: Wire, name: str) -> float:
+    lines = wire.ask("GET", "/metrics").body.decode().splitlines()
+    return float(next(line for line in lines if line.startswith(f"{name} ")).split()[1])
+
+
+def until_code(wire: Wire, path: str, code: int) -> Answer:
+    deadline = time.monotonic() + WITHIN_S
+    while (answer := wire.ask("GET", path)).code != code:
+        assert time.monotonic() < deadline, answer.body
+        time.sleep(0.05)
+    return answer
+
+
+def test_a_disk_that_others_fill_stops_creates_only_and_all_goes_on_when_it_is_free(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", "48m") as disk, Plane(disk / "plane", *WITH_NODES, log=tmp_path) as plane:
+        with Wire(plane.port, plane.admin()) as wire:
+            made = [f"large-{number}" for number in range(8)]
+            assert {wire.send("POST", MAPS, config_map(name)).code for name in made} == {201}
+            assert metric(wire, "situate_store_full") == 0
+            filler = fill(disk)
+            refused, codes = 0, []
+            deadline = time.monotonic() + WITHIN_S
+            while not refused:
+                answer = wire.send("POST", MAPS, config_map(f"large-{len(made)}"))
+                refused += answer.code == FULL
+                made += [f"large-{len(made)}"] * (answer.code == 201)
+                assert time.monotonic() < deadline
+            assert b"[-]store-room failed" in until_code(wire, "/readyz", 500).body
+            assert metric(wire, "situate_store_full") == 1
+            # Overwrites that hardly grow work, so that nodes keep their leases; and so do deletes.
+            renewed = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/node-1"
+            for number in range(200):
+                lease = json.loads(wire.ask("GET", renewed).body)
+                lease["metadata"]["annotations"] = {"renewed": f"{number:03}"}
+                codes.append(wire.send("PUT", renewed, lease).code)
+            assert set(codes) <= {200, 409}, codes
+            assert codes.count(200) > 150
+            for name in made[2:]:
+                assert wire.ask("DELETE", f"{MAPS}/{name}").code == 200
+            assert sorted(names(wire)) == made[:2]
+            # The disk is free again: no restart.
+            filler.unlink()
+            until_code(wire, "/readyz", 200)
+            assert metric(wire, "situate_store_full") == 0
+            assert wire.send("POST", MAPS, config_map("large-after")).code == 201
+            assert "There is room for" in plane.said()
+        plane.kill()
+        plane.start()
+        with Wire(plane.port, plane.admin()) as again:
+            assert sorted(names(again)) == sorted([*made[:2], "large-after"])
+
+
+def test_a_server_starts_on_a_full_disk_so_that_objects_can_be_deleted(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", "48m") as disk, Plane(disk / "plane", log=tmp_path) as plane:
+        with Wire(plane.port, plane.admin()) as wire:
+            assert wire.send("POST", MAPS, config_map("large-0")).code == 201
+        fill(disk)
+        plane.kill()
+        plane.start()
+        with Wire(plane.port, plane.admin()) as wire:
+            assert b"[-]store-room failed" in until_code(wire, "/readyz", 500).body
+            assert wire.ask("DELETE", f"{MAPS}/large-0").code == 200
+            assert wire.send("POST", MAPS, config_map("large-1")).code == FULL

@@ -54,8 +54,7 @@ class Drill:
                 works.append(clients.watch_for_ever(watched, query, since))
             works.append(clients.read_for_ever())
             tasks = [asyncio.create_task(work) for work in works]
-            for _ in range(kills):
-                await self.load_and_kill(clients, dice.randint(50, 250))
+            await self.disturb(clients, kills, dice)
             await self.load(clients, 50)
             # The writers stop, whatever was under way comes to its end, and the watches hear the last of it.
             for task in tasks[:WRITERS]:
@@ -72,6 +71,10 @@ class Drill:
             ended = await asyncio.gather(*tasks, return_exceptions=True)
             clients.odd += [repr(one) for one in ended if not isinstance(one, asyncio.CancelledError)]
             return clients
+
+    async def disturb(self, clients: Clients, kills: int, dice: random.Random) -> None:
+        for _ in range(kills):
+            await self.load_and_kill(clients, dice.randint(50, 250))
 
     async def load(self, clients: Clients, writes: int) -> None:
         """From the first one on, for the rate: clients take a moment to come back."""

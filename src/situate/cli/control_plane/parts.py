@@ -26,6 +26,9 @@ from situate.server.registry.registry import Registry
 NODE: Final = "node"
 """Below the control plane's directory: that of this machine as a node."""
 RENEW_CERTIFICATE_S: Final = 24 * 3_600.0
+RETRY_CERTIFICATE_S: Final = 60.0
+"""The first wait after a renewal that failed."""
+_IN_MEMORY: Final = Path("/dev/shm")  # noqa: S108 - our own file there has a random name and is private
 
 _log = Log(__name__)
 
@@ -64,7 +67,8 @@ def agent_tls(directory: Path, identity: IdentityParts) -> ssl.SSLContext:
 
 def _load_certificate(directory: Path, identity: IdentityParts, tls: ssl.SSLContext) -> None:
     credential = identity.authority.client(SERVER_NAME, (), now())
-    with tempfile.NamedTemporaryFile(dir=directory) as file:  # ssl reads nothing but files
+    memory = _IN_MEMORY if _IN_MEMORY.is_dir() else directory  # a full disk must not keep a server from starting
+    with tempfile.NamedTemporaryFile(dir=memory) as file:  # ssl reads nothing but files, and this one only we can read
         file.write(credential.certificate + credential.key)
         file.flush()
         tls.load_cert_chain(file.name)
@@ -73,9 +77,17 @@ def _load_certificate(directory: Path, identity: IdentityParts, tls: ssl.SSLCont
 async def renew_certificates(
     settings: ControlPlaneSettings, identity: IdentityParts, tls: ssl.SSLContext, to_agents: ssl.SSLContext
 ) -> None:
-    """Until cancelled. A server may run for longer than a certificate is valid. It checks first and sleeps then: after
-    a failure, it tries again at its restart."""
+    """Until cancelled. A server may run for longer than a certificate is valid. If the disk is full, the old one
+    stays: it has a third of its life left. The next attempt comes after a growing wait."""
+    wait_s = RETRY_CERTIFICATE_S
     while True:
-        tls.load_cert_chain(identity.authority.server_certificate(settings.host_names(), now()))
-        _load_certificate(settings.directory, identity, to_agents)
-        await asyncio.sleep(RENEW_CERTIFICATE_S)
+        try:
+            tls.load_cert_chain(identity.authority.server_certificate(settings.host_names(), now()))
+            _load_certificate(settings.directory, identity, to_agents)
+        except OSError as error:
+            _log.error("The server's certificate could not be renewed; the old one stays", err=error, retry_s=wait_s)
+            await asyncio.sleep(wait_s)
+            wait_s = min(2 * wait_s, RENEW_CERTIFICATE_S)
+        else:
+            wait_s = RETRY_CERTIFICATE_S
+            await asyncio.sleep(RENEW_CERTIFICATE_S)

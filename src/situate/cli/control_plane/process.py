@@ -25,6 +25,8 @@ from situate.cli.control_plane.parts import (
 )
 from situate.cli.control_plane.settings import ControlPlaneSettings
 from situate.cli.control_plane.state import remove_state, write_state
+from situate.cli.control_plane.storage import GAUGES as STORAGE_GAUGES
+from situate.cli.control_plane.storage import room_check, room_gauges
 from situate.loop.clock_jumps import watch_clock
 from situate.loop.controllers.metrics import ControllerMetrics
 from situate.loop.health import Check
@@ -59,7 +61,7 @@ from situate.server.views.views import Views
 from situate.store.compaction import compact_regularly
 from situate.store.contract import Store
 from situate.store.errors import StoreError
-from situate.store.open import open_store
+from situate.store.open import RESERVE_BYTES, open_store
 from situate.wire.errors import InputError
 
 STORE_FILE: Final = "store.db"
@@ -77,6 +79,7 @@ GAUGES: Final = {
     DROPPED: "Notes for the audit log that were dropped, because it could not be written fast enough.",
     SUPPRESSED: "Refusals left out of the audit log, because the same user had too many of them.",
     UNREADABLE: "Values in the store that are no objects of their kind. The log has their keys.",
+    **STORAGE_GAUGES,
 }
 REGISTERED_S: Final = 20.0
 """How long to wait for hollow nodes to register before the cluster counts as up without them."""
@@ -142,7 +145,9 @@ async def _open(settings: ControlPlaneSettings) -> AsyncIterator[tuple[Server, S
     async with AsyncExitStack() as stack:
         # 1. The store.
         where = settings.store or str(settings.directory / STORE_FILE)
-        store = await open_store(where, settings.etcd, limit_bytes=settings.limit_bytes)
+        store = await open_store(
+            where, settings.etcd, limit_bytes=settings.limit_bytes, reserve_bytes=RESERVE_BYTES
+        )
         stack.push_async_callback(store.aclose)
         # 2. The API without HTTP, and its users.
         cache = Cache(store, shared=where.startswith(SHARED))
@@ -192,7 +197,7 @@ async def _open(settings: ControlPlaneSettings) -> AsyncIterator[tuple[Server, S
             parts.append(Part("machine-node", lambda: machine_agent(settings, registry, logs).run()))
         supervisor = Supervisor(parts)
         server = await _serve(
-            settings, registry, views, identity, binder, logs, tls, (metrics, counts, lag), supervisor
+            settings, store, registry, views, identity, binder, logs, tls, (metrics, counts, lag), supervisor
         )
         stack.push_async_callback(server.stop)
         ensure_kubeconfig(settings.directory / KUBECONFIG, identity.authority, server.url, ADMIN, MASTERS, now())
@@ -201,6 +206,7 @@ async def _open(settings: ControlPlaneSettings) -> AsyncIterator[tuple[Server, S
 
 async def _serve(
     settings: ControlPlaneSettings,
+    store: Store,
     registry: Registry,
     views: Views,
     identity: IdentityParts,
@@ -227,13 +233,16 @@ async def _serve(
         },
         views=views,
         logs=logs,
-        checks={"readyz": [Check("store", lambda: registry.cache.problem), *supervisor.checks()]},
+        checks={
+            "readyz": [Check("store", lambda: registry.cache.problem), room_check(store), *supervisor.checks()],
+        },
         gauges={
             REVISION: (GAUGES[REVISION], lambda: registry.cache.revision),
             AVAILABLE: (GAUGES[AVAILABLE], lambda: int(not registry.cache.problem)),
             DROPPED: (GAUGES[DROPPED], lambda: identity.identity.audit.dropped),
             SUPPRESSED: (GAUGES[SUPPRESSED], lambda: identity.identity.audit.suppressed),
             UNREADABLE: (GAUGES[UNREADABLE], lambda: sum(1 for _ in registry.cache.unreadable())),
+            **room_gauges(store),
         },
         metrics=lambda: b"".join(one.render() for one in (*rendered, supervisor)),
     )

@@ -65,13 +65,13 @@ def lock(path: Path) -> Lock:
     return Lock(handle, database)
 
 
-def open_writer(path: Path, limit_bytes: int) -> apsw.Connection:
+def open_writer(path: Path) -> apsw.Connection:
     """Create or open the file, check it, prepare it."""
     schema.check_sqlite(apsw.sqlite_lib_version())
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, OWNER_ONLY))
     connection = _connect(path, apsw.SQLITE_OPEN_READWRITE)
     try:
-        schema.prepare(connection, limit_bytes)
+        schema.prepare(connection)
     except BaseException:
         connection.close()
         raise

@@ -7,10 +7,10 @@ error, after which the state of the disk is unknown: stop.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import contextmanager, suppress
-from functools import lru_cache
-from typing import Final, TypeAlias
+from functools import lru_cache, partial
+from typing import Final, TypeAlias, TypeVar
 
 import apsw
 
@@ -19,6 +19,7 @@ from situate.store.errors import FutureRevisionError, LeaseNotFoundError, StoreF
 from situate.store.sqlite import schema
 from situate.store.sqlite.key_cache import KeyCache
 from situate.store.sqlite.queries import heads
+from situate.store.sqlite.room import Need, Room, is_out_of_room, need_of
 from situate.store.sqlite.rows import NO_ROW, PLACES, checksum, last_number, number, one
 from situate.store.transactions import (
     At,
@@ -34,8 +35,11 @@ from situate.store.transactions import (
 
 SWEEP_ROWS: Final = 2_000
 CHECKPOINT_PAGES: Final = 4_000
+FULL_CHECKPOINT_PAGES: Final = 200
+"""On a full disk the write-ahead log must not use up the reserve."""
 WAL_PAGES: Final = 50_000
 """Beyond this size of the write-ahead log, a checkpoint waits for readers."""
+NO_ROOM: Final = "no room for the write"
 ROWS_PER_STATEMENT: Final = 512
 """A commit with no more rows than this is a single statement."""
 
@@ -44,14 +48,16 @@ SELECT json_group_array(json_array(id, before, value IS NULL))
 FROM (SELECT id, before, value FROM log WHERE id > ? AND id <= ? ORDER BY id LIMIT ?)
 """
 
-CommitAnswer: TypeAlias = Outcome | LeaseNotFoundError
+T = TypeVar("T")
+CommitAnswer: TypeAlias = Outcome | LeaseNotFoundError | StoreFullError
 
 
 class TransactionLog:
     """Owns the writing connection. It reads the counters once, since nobody else writes."""
 
-    def __init__(self, connection: apsw.Connection) -> None:
+    def __init__(self, connection: apsw.Connection, room: Room | None = None) -> None:
         self._connection = connection
+        self.room = room or Room()
         counters = schema.load_counters(connection)
         self.revision = Revision(counters[schema.REVISION])
         self.compacted = Revision(counters[schema.COMPACTED])
@@ -66,6 +72,43 @@ class TransactionLog:
 
     def commit(self, transactions: Sequence[Transaction]) -> tuple[list[CommitAnswer], list[Batch]]:
         """The outcome of each transaction, in order, and their batches. All are durable when this returns."""
+        if self.room.admits():
+            try:
+                return self._commit(transactions)
+            except StoreFullError:
+                self.room.full = True
+        return self._commit_with_reserve(transactions)
+
+    def _commit_with_reserve(self, transactions: Sequence[Transaction]) -> tuple[list[CommitAnswer], list[Batch]]:
+        """Commit what may use the reserve, and refuse the rest."""
+        keys = [write.key for transaction in transactions for write in transaction.writes]
+        self._look_up(sorted(self._cache.unknown(keys)))
+        needs = [need_of(transaction, self._cache.entries.get) for transaction in transactions]
+        answers: list[CommitAnswer] = [StoreFullError(NO_ROOM)] * len(transactions)
+        for need in (Need.OVERWRITE, Need.DELETE):
+            chosen = [at for at, wanted in enumerate(needs) if wanted >= need]
+            if not chosen:
+                break
+            try:
+                made, batches = self._lending(partial(self._commit, [transactions[at] for at in chosen]), need)
+            except StoreFullError:
+                continue  # deletes may have more
+            for at, answer in zip(chosen, made, strict=True):
+                answers[at] = answer
+            return answers, batches
+        return answers, []
+
+    def _lending(self, run: Callable[[], T], need: Need = Need.DELETE) -> T:
+        """Do it; if there is no room, again with the reserve."""
+        try:
+            return run()
+        except StoreFullError:
+            self.room.full = True
+            if not self.room.lend(need):
+                raise
+        return run()
+
+    def _commit(self, transactions: Sequence[Transaction]) -> tuple[list[CommitAnswer], list[Batch]]:
         keys = [each.key for transaction in transactions for each in (*transaction.guards, *transaction.writes)]
         with self._cache.drafting(keys):
             draft = self._draft_as_new(transactions, keys) or self._draft_after_lookup(transactions, keys)
@@ -135,6 +178,9 @@ class TransactionLog:
 
     def revoke(self, lease: LeaseId) -> list[Batch]:
         """Delete the keys of a lease at one revision, or at a few if there are very many."""
+        return self._lending(lambda: self._revoke(lease))
+
+    def _revoke(self, lease: LeaseId) -> list[Batch]:
         query = "SELECT json_group_array(key) FROM (SELECT key FROM live WHERE lease = ? ORDER BY key)"
         (text,) = one(self._connection, query, (lease,))
         keys: list[str] = json.loads(text)
@@ -153,6 +199,9 @@ class TransactionLog:
 
     def compact(self, revision: Revision) -> Revision:
         """Serve nothing before this revision from now on; sweep() frees the space."""
+        return self._lending(lambda: self._compact(revision))
+
+    def _compact(self, revision: Revision) -> Revision:
         if revision > self.revision:
             raise FutureRevisionError(revision, self.revision)
         if revision > self.compacted:
@@ -166,6 +215,9 @@ class TransactionLog:
 
         Each row has the number of the row it replaced, so only rows since the last sweep are read.
         """
+        return self._lending(self._sweep)
+
+    def _sweep(self) -> bool:
         end = last_number(self.compacted)
         with self._transaction() as connection:
             (text,) = one(connection, _TO_SWEEP, (self._swept, end, SWEEP_ROWS))
@@ -181,12 +233,17 @@ class TransactionLog:
 
     def checkpoint(self) -> None:
         """Checkpoint the write-ahead log, if it is time to. A full disk is no failure here."""
-        if self._wal_pages < self._checkpoint_at:
+        if self._wal_pages < (FULL_CHECKPOINT_PAGES if self.room.full else self._checkpoint_at):
             return
         self._checkpoint_at = self._wal_pages + CHECKPOINT_PAGES  # reset when the log restarts: see _on_wal_commit()
         mode = apsw.SQLITE_CHECKPOINT_RESTART if self._wal_pages > WAL_PAGES else apsw.SQLITE_CHECKPOINT_PASSIVE
-        with suppress(apsw.FullError, apsw.BusyError):
-            self._connection.wal_checkpoint(mode=mode)
+        with suppress(apsw.BusyError):
+            try:
+                self._connection.wal_checkpoint(mode=mode)
+            except apsw.Error as error:
+                if not is_out_of_room(error, self._connection):
+                    raise
+                self.room.full = True
 
     def close(self, *, in_order: bool) -> None:
         """`in_order`: checkpoint everything first. Otherwise nothing more is written, not even by SQLite."""
@@ -194,6 +251,7 @@ class TransactionLog:
             with suppress(apsw.Error):  # the write-ahead log has everything
                 self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         self._connection.close()
+        self.room.close()
 
     def _on_wal_commit(self, _connection: apsw.Connection, _name: str, pages: int) -> int:
         if pages < self._wal_pages:
@@ -213,8 +271,10 @@ class TransactionLog:
         """Roll back on any error. A full disk becomes StoreFullError."""
         try:
             yield
-        except apsw.FullError as error:
-            raise StoreFullError(f"no room for the write: {error}") from None
+        except apsw.Error as error:
+            if not is_out_of_room(error, self._connection):
+                raise
+            raise StoreFullError(f"{NO_ROOM}: {error}") from None
         finally:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")

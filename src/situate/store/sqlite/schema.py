@@ -82,7 +82,7 @@ def settle(connection: apsw.Connection) -> None:
     connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
 
 
-def prepare(connection: apsw.Connection, limit_bytes: int = 0) -> None:
+def prepare(connection: apsw.Connection) -> None:
     """Apply settings, check integrity, create tables. Then the connection may write."""
     settle(connection)
     try:
@@ -99,9 +99,6 @@ def prepare(connection: apsw.Connection, limit_bytes: int = 0) -> None:
     _check_counters(connection)
     _check_live(connection)
     connection.execute(_INTAKE)
-    if limit_bytes:
-        (page,) = one(connection, "PRAGMA page_size")
-        connection.execute(f"PRAGMA max_page_count = {max(1, limit_bytes // page)}")
 
 
 def _check_pages(connection: apsw.Connection) -> None:

@@ -20,6 +20,7 @@ from situate.store.feed import Feed, FeedWatch
 from situate.store.lease_expiry import LeaseExpiry
 from situate.store.sqlite import file, queries, schema
 from situate.store.sqlite.log import TransactionLog
+from situate.store.sqlite.room import Ballast, FileLimit, Room
 from situate.store.sqlite.writer import Commit, JobResults, Task, Writer
 from situate.store.transactions import Guard, Outcome, Write, validated
 
@@ -27,20 +28,28 @@ READERS: Final = 2
 LEASE_BITS: Final = 62
 RETRY_EXPIRY_S: Final = 1.0
 LOOK_S: Final = 1.0
-"""How often to look whether the file is still there."""
+"""How often to look whether the file is still there, and whether a full disk has room again."""
+FULL: Final = "There is no room for {path}: writes are refused, and deletes still work"
+NOT_FULL: Final = "There is room for {path} again"
 REMOVED: Final = "{path} was removed or replaced while it was in use; the store has stopped: put it back, and restart"
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 
+def _look_at_room(log: TransactionLog) -> tuple[None, list[Batch]]:
+    log.room.look()
+    return None, []
+
+
 class SqliteStore:
     """Use open(). A file can be open once."""
 
-    def __init__(self, path: Path, lock: file.Lock, connection: apsw.Connection) -> None:
+    def __init__(self, path: Path, lock: file.Lock, connection: apsw.Connection, room: Room) -> None:
         self._path = path
         self._lock = lock
-        log = TransactionLog(connection)
+        self.room: Final = room
+        log = TransactionLog(connection, room)
         self._writer = Writer(log, asyncio.get_running_loop(), self._deliver)
         self._feed = Feed(log.revision, self._history)
         self._newest = log.revision
@@ -58,19 +67,29 @@ class SqliteStore:
         self._looking = asyncio.create_task(self._look(), name="store-file")
 
     @classmethod
-    async def open(cls, path: Path, limit_bytes: int = 0) -> Self:
-        """Open or create the file. InUseError, CorruptError or StoreError has the reason in one line."""
+    async def open(cls, path: Path, limit_bytes: int = 0, reserve_bytes: int = 0) -> Self:
+        """Open or create the file. InUseError, CorruptError or StoreError has the reason in one line.
+
+        `reserve_bytes`: what is kept back on the disk for deletes, at most; see room.py."""
         path = path.resolve()  # SQLite keeps its log beside the name that it was given
         try:
             lock = await asyncio.to_thread(file.lock, path)
         except OSError as error:
             raise StoreError(f"{path} cannot be opened: {error.strerror}") from None
+        room = Room()
         try:
-            return cls(path, lock, await asyncio.to_thread(file.open_writer, path, limit_bytes))
+            if reserve_bytes:
+                room = Room(Ballast.open(path, reserve_bytes))
+            connection = await asyncio.to_thread(file.open_writer, path)
+            if limit_bytes:
+                room.add(FileLimit(connection, limit_bytes))
+            return cls(path, lock, connection, room)
         except CorruptError as error:
+            room.close()
             lock.release()
             raise CorruptError(f"{path}: {error}") from None
         except BaseException:
+            room.close()
             lock.release()
             raise
 
@@ -98,8 +117,10 @@ class SqliteStore:
             self._compaction = asyncio.create_task(self._compact_quietly(newest), name="store-room")
 
     async def _compact_quietly(self, revision: Revision) -> None:
-        with suppress(StoreError):  # nobody awaits it
+        try:
             await self.compact(revision)
+        except StoreError:  # nobody awaits it
+            self._compacting_to = Revision(0)
 
     async def compact(self, revision: Revision) -> None:
         """Sweeps in small steps, so that writes continue in between."""
@@ -200,7 +221,14 @@ class SqliteStore:
 
     async def _look(self) -> None:
         """Until the file is gone: a write to it would be acknowledged, and lost."""
+        was_full = False
         while self._lock.holds(self._path):
+            await self._perform(_look_at_room)
+            if self.room.full:
+                self._compact_now()
+            if self.room.full != was_full:
+                was_full = self.room.full
+                _log.warning((FULL if was_full else NOT_FULL).format(path=self._path))
             await asyncio.sleep(LOOK_S)
         failed = FailedError(REMOVED.format(path=self._path))
         _log.error(str(failed))

@@ -126,7 +126,9 @@ class Writer:
             return [(job.answer, error) for job in jobs], [], None
         except apsw.Error as error:
             failed = FailedError(f"the disk failed; the store has stopped: {error}")
-            return [(job.answer, failed) for job in jobs], [], failed
+        except Exception as error:  # noqa: BLE001 - a bug of ours: fail, rather than let every caller wait for ever
+            failed = FailedError(f"the store has stopped: {error!r}")
+        return [(job.answer, failed) for job in jobs], [], failed
 
     def _checkpoint(self) -> FailedError | None:
         try:

@@ -1,0 +1,225 @@
+"""The reserve: room that is kept back, so that a full store can be emptied.
+
+SQLite needs room to delete: for its write-ahead log, and for the row that says that a key is gone. So a file beside the
+database, the ballast, takes some room that nobody else gets. An ordinary write that finds no room makes the store full.
+From then on the writer refuses ordinary writes by itself, and others may use the reserve:
+
+- half of it is for small overwrites that hardly grow: leases are renewed, statuses reported, pods told to terminate;
+- all of it is for deletes and for compaction.
+
+Once the disk has room for the whole reserve and some more, the ballast is filled again, and the store is not full any
+longer. A limit of the file's size has the same reserve, in pages.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+from typing import Final, Protocol
+
+import apsw
+
+from situate.store.entries import Entry
+from situate.store.sqlite.rows import one
+from situate.store.transactions import Delete, Transaction
+
+RESERVE_SHARE: Final = 16
+"""The reserve is at most the 16th part of the disk, or of the file's limit."""
+MARGIN_BYTES: Final = 4 << 20
+"""How much room there must be beside the reserve before ordinary writes are accepted again."""
+GROWTH_BYTES: Final = 4 << 10
+"""How much an overwrite may grow in a full store: a pod that is to terminate gets a time and a condition."""
+OVERWRITE_BYTES: Final = 64 << 10
+"""The largest overwrite in a full store: until compaction, the old value takes its room beside the new one."""
+BALLAST_SUFFIX: Final = ".reserve"
+WHOLE: Final = 2
+"""The halves of a reserve."""
+_NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
+_OWNER_ONLY: Final = 0o600
+
+
+class Need(IntEnum):
+    """What a write may take from the reserve: the number of halves."""
+
+    ORDINARY = 0
+    OVERWRITE = 1
+    DELETE = 2
+
+
+def need_of(transaction: Transaction, find: Callable[[str], Entry | None]) -> Need:
+    """`find` has the current entry of each key that the transaction writes."""
+    old, new, creates, deletes = 0, 0, False, False
+    for write in transaction.writes:
+        before = find(write.key)
+        old += 0 if before is None else len(before.value)
+        if isinstance(write, Delete):
+            deletes = True
+        else:
+            new += len(write.value)
+            creates = creates or before is None
+    if new > old + GROWTH_BYTES:
+        return Need.ORDINARY
+    if deletes:
+        return Need.DELETE
+    return Need.ORDINARY if creates or new > OVERWRITE_BYTES else Need.OVERWRITE
+
+
+def is_out_of_room(error: apsw.Error, connection: apsw.Connection) -> bool:
+    """Whether a failed write only found no room. A failed fsync is another matter, whatever its reason."""
+    if isinstance(error, apsw.FullError):
+        return True
+    if not isinstance(error, apsw.IOError):
+        return False
+    code = getattr(error, "extendedresult", apsw.SQLITE_IOERR)  # SQLite sets it; a file system in Python does not
+    return code == apsw.SQLITE_IOERR_SHMSIZE or (
+        code == apsw.SQLITE_IOERR_WRITE and connection.system_errno in _NO_ROOM
+    )
+
+
+class Reserve(Protocol):
+    """Room in two halves."""
+
+    def keep(self, halves: int) -> None:
+        """Give up all but so many halves."""
+
+    def restored(self) -> bool:
+        """Whether both halves are kept again, and there is room beside them."""
+
+    def free_bytes(self) -> int:
+        """The room for ordinary writes."""
+
+    @property
+    def margin_bytes(self) -> int:
+        """With so much room the store is no longer full."""
+
+    def close(self) -> None: ...
+
+
+@dataclass(slots=True)
+class Ballast:
+    """A reserve on the disk: a file without content."""
+
+    handle: int
+    half_bytes: int
+    path: Path
+
+    @classmethod
+    def open(cls, database: Path, most_bytes: int) -> Ballast:
+        path = database.with_name(database.name + BALLAST_SUFFIX)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _OWNER_ONLY)
+        disk = os.fstatvfs(handle)
+        half = min(most_bytes, disk.f_blocks * disk.f_frsize // RESERVE_SHARE) // WHOLE
+        return cls(handle, half, path)
+
+    def keep(self, halves: int) -> None:
+        most = halves * self.half_bytes
+        if os.fstat(self.handle).st_size > most:
+            os.ftruncate(self.handle, most)
+
+    def restored(self) -> bool:
+        missing = WHOLE * self.half_bytes - os.fstat(self.handle).st_blocks * 512
+        if self.free_bytes() < max(missing, 0) + self.margin_bytes:
+            return False
+        try:
+            os.posix_fallocate(self.handle, 0, WHOLE * self.half_bytes)
+        except OSError:
+            os.ftruncate(self.handle, 0)  # somebody was faster: what there is belongs to deletes
+            return False
+        return True
+
+    def free_bytes(self) -> int:
+        disk = os.fstatvfs(self.handle)
+        return disk.f_bavail * disk.f_frsize
+
+    @property
+    def margin_bytes(self) -> int:
+        return min(MARGIN_BYTES, self.half_bytes)
+
+    def close(self) -> None:
+        os.close(self.handle)
+
+
+class FileLimit:
+    """A reserve below the limit of the file's size. SQLite refuses what exceeds it."""
+
+    def __init__(self, connection: apsw.Connection, limit_bytes: int) -> None:
+        self._connection = connection
+        self._page_bytes = int(one(connection, "PRAGMA page_size")[0])
+        self._most = max(1, limit_bytes // self._page_bytes)
+        self._half = self._most // RESERVE_SHARE // WHOLE
+        self.keep(WHOLE)
+
+    def keep(self, halves: int) -> None:
+        """SQLite lowers its limit to the file's size, and no further."""
+        self._connection.execute(f"PRAGMA max_page_count = {max(1, self._most - halves * self._half)}")
+
+    def restored(self) -> bool:
+        """It is lent for one commit only, so what SQLite refuses afterwards is what does not fit."""
+        self.keep(WHOLE)
+        return True
+
+    def free_bytes(self) -> int:
+        (pages,) = one(self._connection, "PRAGMA page_count")
+        (unused,) = one(self._connection, "PRAGMA freelist_count")
+        return max(0, self._most - WHOLE * self._half - int(pages) + int(unused)) * self._page_bytes
+
+    @property
+    def margin_bytes(self) -> int:
+        return WHOLE * self._half * self._page_bytes
+
+    def close(self) -> None:
+        pass
+
+
+class Room:
+    """The state of the store: full or not. Only the writer thread changes it."""
+
+    def __init__(self, *reserves: Reserve) -> None:
+        self._reserves = reserves
+        self._kept = WHOLE
+        self.full = False
+        """Whether an ordinary write found no room, and there is none since. Any thread may ask."""
+        self.free_bytes = 0
+        """The room for ordinary writes as of the last `look`."""
+        if not self._restored():
+            self.full = True
+            self.lend(Need.OVERWRITE)  # SQLite needs some room to open its files
+
+    def add(self, reserve: Reserve) -> None:
+        self._reserves = (*self._reserves, reserve)
+
+    def admits(self) -> bool:
+        """Whether ordinary writes may be tried: the reserve is whole, or can be made whole again."""
+        if self._kept < WHOLE and self._restored():
+            self._kept = WHOLE
+        return self._kept == WHOLE
+
+    def _restored(self) -> bool:
+        restored = [reserve.restored() for reserve in self._reserves]
+        return all(restored)
+
+    def look(self) -> None:
+        """Find out whether there is room again, though nobody writes."""
+        admits = self.admits()
+        rooms = [(reserve.free_bytes(), reserve.margin_bytes) for reserve in self._reserves]
+        self.free_bytes = min((free for free, _ in rooms), default=0)
+        if self.full and admits and all(free >= margin for free, margin in rooms):
+            self.full = False
+
+    def lend(self, need: Need) -> bool:
+        """Give up what such a write may take. False: it has been given up already."""
+        kept = WHOLE - need
+        if kept >= self._kept:
+            return False
+        self._kept = kept
+        for reserve in self._reserves:
+            reserve.keep(kept)
+        return True
+
+    def close(self) -> None:
+        for reserve in self._reserves:
+            reserve.close()
