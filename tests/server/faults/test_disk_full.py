@@ -68,7 +68,7 @@ def test_a_write_that_has_no_room_is_refused_with_507_and_leaves_nothing(wire: W
 def test_reads_and_watches_go_on(plane: Plane, wire: Wire) -> None:
     made, _ = filled(wire)
     assert wire.ask("GET", f"{MAPS}/{made[0]}").code == 200
-    assert b"[-]store-room failed" in wire.ask("GET", "/readyz").body
+    assert b"[-]store failed" in wire.ask("GET", "/readyz").body
     with Wire(plane.port, plane.admin()) as watching:
         since = json.loads(wire.ask("GET", MAPS).body)["metadata"]["resourceVersion"]
         path = f"{MAPS}?watch=1&resourceVersion={since}&timeoutSeconds=5"
@@ -136,7 +136,7 @@ def test_a_disk_that_others_fill_stops_creates_only_and_all_goes_on_when_it_is_f
                 refused += answer.code == FULL
                 made += [f"large-{len(made)}"] * (answer.code == 201)
                 assert time.monotonic() < deadline
-            assert b"[-]store-room failed" in until_code(wire, "/readyz", 500).body
+            assert b"[-]store failed" in until_code(wire, "/readyz", 500).body
             assert metric(wire, "situate_store_full") == 1
             # Overwrites that hardly grow work, so that nodes keep their leases; and so do deletes.
             renewed = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/node-1"
@@ -169,6 +169,6 @@ def test_a_server_starts_on_a_full_disk_so_that_objects_can_be_deleted(tmp_path:
         plane.kill()
         plane.start()
         with Wire(plane.port, plane.admin()) as wire:
-            assert b"[-]store-room failed" in until_code(wire, "/readyz", 500).body
+            assert b"[-]store failed" in until_code(wire, "/readyz", 500).body
             assert wire.ask("DELETE", f"{MAPS}/large-0").code == 200
             assert wire.send("POST", MAPS, config_map("large-1")).code == FULL

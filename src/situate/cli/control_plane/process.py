@@ -26,7 +26,7 @@ from situate.cli.control_plane.parts import (
 from situate.cli.control_plane.settings import ControlPlaneSettings
 from situate.cli.control_plane.state import remove_state, write_state
 from situate.cli.control_plane.storage import GAUGES as STORAGE_GAUGES
-from situate.cli.control_plane.storage import room_check, room_gauges
+from situate.cli.control_plane.storage import room_gauges
 from situate.loop.clock_jumps import watch_clock
 from situate.loop.controllers.metrics import ControllerMetrics
 from situate.loop.health import Check
@@ -233,9 +233,7 @@ async def _serve(
         },
         views=views,
         logs=logs,
-        checks={
-            "readyz": [Check("store", lambda: registry.cache.problem), room_check(store), *supervisor.checks()],
-        },
+        checks={"readyz": [Check("store", lambda: registry.cache.problem), *supervisor.checks()]},
         gauges={
             REVISION: (GAUGES[REVISION], lambda: registry.cache.revision),
             AVAILABLE: (GAUGES[AVAILABLE], lambda: int(not registry.cache.problem)),

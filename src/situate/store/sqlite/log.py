@@ -63,7 +63,9 @@ class TransactionLog:
         self.compacted = Revision(counters[schema.COMPACTED])
         self._swept = counters[schema.SWEPT]
         self._wal_pages = 0
-        self._checkpoint_at = CHECKPOINT_PAGES
+        page_bytes = int(one(connection, "PRAGMA page_size")[0])
+        self._checkpoint_pages = min(CHECKPOINT_PAGES, self.room.log_bytes // page_bytes)
+        self._checkpoint_at = self._checkpoint_pages
         self._cache = KeyCache()
         self._leases = set(schema.load_leases(connection))
         connection.set_wal_hook(self._on_wal_commit)
@@ -106,6 +108,7 @@ class TransactionLog:
             self.room.full = True
             if not self.room.lend(need):
                 raise
+        self._move_log(apsw.SQLITE_CHECKPOINT_PASSIVE)  # before anybody else takes the room
         return run()
 
     def _commit(self, transactions: Sequence[Transaction]) -> tuple[list[CommitAnswer], list[Batch]]:
@@ -235,8 +238,13 @@ class TransactionLog:
         """Checkpoint the write-ahead log, if it is time to. A full disk is no failure here."""
         if self._wal_pages < (FULL_CHECKPOINT_PAGES if self.room.full else self._checkpoint_at):
             return
-        self._checkpoint_at = self._wal_pages + CHECKPOINT_PAGES  # reset when the log restarts: see _on_wal_commit()
+        self._checkpoint_at = (
+            self._wal_pages + self._checkpoint_pages
+        )  # reset when the log restarts: see _on_wal_commit()
         mode = apsw.SQLITE_CHECKPOINT_RESTART if self._wal_pages > WAL_PAGES else apsw.SQLITE_CHECKPOINT_PASSIVE
+        self._move_log(mode)
+
+    def _move_log(self, mode: int) -> None:
         with suppress(apsw.BusyError):
             try:
                 self._connection.wal_checkpoint(mode=mode)
@@ -255,7 +263,7 @@ class TransactionLog:
 
     def _on_wal_commit(self, _connection: apsw.Connection, _name: str, pages: int) -> int:
         if pages < self._wal_pages:
-            self._checkpoint_at = CHECKPOINT_PAGES
+            self._checkpoint_at = self._checkpoint_pages
         self._wal_pages = pages
         return apsw.SQLITE_OK
 

@@ -36,6 +36,7 @@ GROWTH_BYTES: Final = 4 << 10
 OVERWRITE_BYTES: Final = 64 << 10
 """The largest overwrite in a full store: until compaction, the old value takes its room beside the new one."""
 BALLAST_SUFFIX: Final = ".reserve"
+NO_LIMIT: Final = 1 << 62
 WHOLE: Final = 2
 """The halves of a reserve."""
 _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
@@ -80,7 +81,7 @@ def is_out_of_room(error: apsw.Error, connection: apsw.Connection) -> bool:
     )
 
 
-class Reserve(Protocol):
+class KeptRoom(Protocol):
     """Room in two halves."""
 
     def keep(self, halves: int) -> None:
@@ -91,6 +92,10 @@ class Reserve(Protocol):
 
     def free_bytes(self) -> int:
         """The room for ordinary writes."""
+
+    @property
+    def log_bytes(self) -> int:
+        """How long the write-ahead log may get, so that half of the reserve is enough for a checkpoint."""
 
     @property
     def margin_bytes(self) -> int:
@@ -136,6 +141,10 @@ class Ballast:
         return disk.f_bavail * disk.f_frsize
 
     @property
+    def log_bytes(self) -> int:
+        return self.half_bytes
+
+    @property
     def margin_bytes(self) -> int:
         return min(MARGIN_BYTES, self.half_bytes)
 
@@ -168,6 +177,10 @@ class FileLimit:
         return max(0, self._most - WHOLE * self._half - int(pages) + int(unused)) * self._page_bytes
 
     @property
+    def log_bytes(self) -> int:
+        return NO_LIMIT
+
+    @property
     def margin_bytes(self) -> int:
         return WHOLE * self._half * self._page_bytes
 
@@ -178,7 +191,7 @@ class FileLimit:
 class Room:
     """The state of the store: full or not. Only the writer thread changes it."""
 
-    def __init__(self, *reserves: Reserve) -> None:
+    def __init__(self, *reserves: KeptRoom) -> None:
         self._reserves = reserves
         self._kept = WHOLE
         self.full = False
@@ -189,7 +202,7 @@ class Room:
             self.full = True
             self.lend(Need.OVERWRITE)  # SQLite needs some room to open its files
 
-    def add(self, reserve: Reserve) -> None:
+    def add(self, reserve: KeptRoom) -> None:
         self._reserves = (*self._reserves, reserve)
 
     def admits(self) -> bool:
@@ -219,6 +232,10 @@ class Room:
         for reserve in self._reserves:
             reserve.keep(kept)
         return True
+
+    @property
+    def log_bytes(self) -> int:
+        return min((reserve.log_bytes for reserve in self._reserves), default=NO_LIMIT)
 
     def close(self) -> None:
         for reserve in self._reserves:

@@ -29,6 +29,7 @@ LEASE_BITS: Final = 62
 RETRY_EXPIRY_S: Final = 1.0
 LOOK_S: Final = 1.0
 """How often to look whether the file is still there, and whether a full disk has room again."""
+PROBLEM: Final = "there is no room for {path}: writes are refused, and deletes still work; free some room on its disk"
 FULL: Final = "There is no room for {path}: writes are refused, and deletes still work"
 NOT_FULL: Final = "There is room for {path} again"
 REMOVED: Final = "{path} was removed or replaced while it was in use; the store has stopped: put it back, and restart"
@@ -95,7 +96,7 @@ class SqliteStore:
 
     @property
     def problem(self) -> str:
-        return ""
+        return PROBLEM.format(path=self._path) if self.room.full else ""
 
     # -- writing -------------------------------------------------------------------------------------------------
 
