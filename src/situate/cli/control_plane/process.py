@@ -145,9 +145,7 @@ async def _open(settings: ControlPlaneSettings) -> AsyncIterator[tuple[Server, S
     async with AsyncExitStack() as stack:
         # 1. The store.
         where = settings.store or str(settings.directory / STORE_FILE)
-        store = await open_store(
-            where, settings.etcd, limit_bytes=settings.limit_bytes, reserve_bytes=RESERVE_BYTES
-        )
+        store = await open_store(where, settings.etcd, limit_bytes=settings.limit_bytes, reserve_bytes=RESERVE_BYTES)
         stack.push_async_callback(store.aclose)
         # 2. The API without HTTP, and its users.
         cache = Cache(store, shared=where.startswith(SHARED))
