@@ -139,7 +139,12 @@ kill-test: $(VENV)/.ready-dev  ## Kill the API server KILLS times under load, an
 authorization-matrix: $(VENV)/.ready-dev kubernetes  ## Perform the same 42,930 requests by the same users on kube-apiserver and here, and compare
 	@MATRIX=all $(BIN)/python -m pytest -q -s -n0 $(KUBE)/test_authorization_matrix.py
 
-.PHONY: authorization-matrix
+mutants: COUNT = 60
+mutants: $(VENV)/.ready-dev  ## Change COUNT lines of the code, one at a time, and see whether a test notices: make mutants COUNT=60 SEED=1
+	@PYTHONPATH=tests $(BIN)/python -m mutants.run --count $(COUNT) --workers $(WORKERS) $(if $(SEED),--seed $(SEED)) \
+		$(addprefix --only ,$(ONLY))
+
+.PHONY: authorization-matrix mutants
 
 DISK_FULL_S ?= 300
 disk-full: $(VENV)/.ready-dev  ## Fill the API server's disk for DISK_FULL_S seconds under load, and compare every answer with what is stored (as root)

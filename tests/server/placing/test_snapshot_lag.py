@@ -63,6 +63,26 @@ def test_a_node_that_does_not_acknowledge_is_said_to_lag_until_it_does(monkeypat
     tell(on)
 
 
+def test_a_node_that_was_up_to_date_lags_behind_the_next_snapshot(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(snapshot_lag, "LOOK_S", 0.01)
+
+    async def on(world: World) -> None:
+        await world.node()
+        await world.pod("first", nodeName="n1")
+        plane, lag = LocalControlPlane(world.registry), SnapshotLag(world.registry, 0.02)
+        term = (await plane.acquire_lease("n1", 40)).term
+        await plane.renew_lease("n1", LeaseRenewal(term, 40, world.registry.cache.revision))
+        running = asyncio.create_task(lag.run())
+        await asyncio.sleep(0.1)  # ten looks
+        assert condition(world) is None
+        await world.pod("second", nodeName="n1")
+        async with asyncio.timeout(5):
+            await until_status(world, "True")
+        running.cancel()
+
+    tell(on)
+
+
 @pytest.mark.parametrize("code, again", [(503, True), (404, False)], ids=["refused", "gone"])
 def test_a_mark_that_was_refused_is_tried_again_and_that_of_a_node_that_is_gone_is_not(
     code: int, again: bool, monkeypatch: pytest.MonkeyPatch

@@ -1,0 +1,1 @@
+"""Changes to the code that some test must notice: `make mutants`."""
