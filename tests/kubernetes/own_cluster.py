@@ -38,7 +38,7 @@ class OwnCluster(Cluster):
         if self._trusts is not None:
             shutil.copytree(self._trusts.home / "pki", self.home / "pki")
         self._write_tokens()
-        command = [sys.executable, "-m", "situate", "server", "--port", "0", "--dir", str(self.home), *self._flags]
+        command = [*self._command(), "server", "--port", "0", "--dir", str(self.home), *self._flags]
         self._apiserver = Part("situate server", command, self.home / "server.log")
         try:
             self.start_apiserver()
@@ -49,6 +49,9 @@ class OwnCluster(Cluster):
         self._api = Api(self.url, self.tokens["admin"], tls)
         self._write_kubeconfig("admin", {"token": self.tokens["admin"]}, None)
         return self
+
+    def _command(self) -> list[str]:
+        return [sys.executable, "-m", "situate"]
 
     def __exit__(self, *_: object) -> None:
         """What is left of it must have stopped by itself, and well."""
