@@ -23,6 +23,7 @@ DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
 SCALED, ROLLED = "scaled", "rolled"
 SIZES = (8, 3, 6, 10, 4)
+FIRST_SIZE = 4
 COMPLETIONS = 5
 SURGE = 0.25
 WRITE_EVERY_S = 0.05
@@ -209,9 +210,28 @@ class Watcher(Worker):
             del self._known[name]
         self.events.append(Event(int(item["metadata"]["resourceVersion"]), kind, item, time.monotonic()))
 
+    def told(self) -> "Told":
+        """What it has been told by now, while it goes on."""
+        version = self.version  # before the events, as it grows after them
+        return Told(self.since, version, list(self.gaps), list(self.events))
+
+
+class Told(NamedTuple):
+    """What one watch was told up to a revision."""
+
+    since: int
+    version: int
+    gaps: list[tuple[int, int]]
+    events: list[Event]
+
     def covers(self, revision: int) -> bool:
         """Whether it must have been told of a change at this revision."""
         return self.since < revision <= self.version and not any(a < revision <= b for a, b in self.gaps)
+
+    def repeated(self) -> int:
+        """How many events came twice. Lists after gaps do not count."""
+        keys = [(event.revision, event.name) for event in self.events if self.covers(event.revision)]
+        return len(keys) - len(set(keys))
 
 
 class Workloads(Worker):
@@ -225,7 +245,7 @@ class Workloads(Worker):
         self._numbers = itertools.count(1)
         first = next(self._requests)
         for name in (SCALED, ROLLED):
-            first.ask("POST", DEPLOYMENTS, deployment(name, 4, "v0"))
+            first.ask("POST", DEPLOYMENTS, deployment(name, FIRST_SIZE, "v0"))
 
     def turn(self) -> None:
         if self.resting.is_set():
@@ -275,7 +295,7 @@ class PodCounts:
         self._watchers = pods, deployments
         self._judged = [0, 0]
         self._active: dict[str, set[str]] = {SCALED: set(), ROLLED: set()}
-        self._asked: dict[str, list[tuple[float, int]]] = {SCALED: [], ROLLED: []}
+        self._asked: dict[str, list[tuple[float, int]]] = {SCALED: [(0.0, FIRST_SIZE)], ROLLED: [(0.0, FIRST_SIZE)]}
         self.of_job: dict[str, set[str]] = {}
 
     def excess(self) -> list[str]:
@@ -379,25 +399,18 @@ class Load:
     def histories(self) -> tuple[int, int, int]:
         """Acknowledged writes that are lost, events that a watch missed, and events that one was told twice."""
         acknowledged = [one for writer in self.writers for one in list(writer.acknowledged)]
-        told = [{(e.revision, e.name): e.object["data"]["value"] for e in list(w.events)} for w in self.watchers]
+        told = [watcher.told() for watcher in self.watchers]
+        values = [{(event.revision, event.name): event.object["data"]["value"] for event in one.events} for one in told]
         everything: dict[tuple[int, str], str] = {}
-        for seen in told:
+        for seen in values:
             everything.update(seen)
         lost = sum(
             everything.get((one.revision, one.name)) != one.value
             for one in acknowledged
-            if any(watcher.covers(one.revision) for watcher in self.watchers)
+            if any(each.covers(one.revision) for each in told)
         )
         everything.update({(one.revision, one.name): one.value for one in acknowledged})
         missed = sum(
-            key not in seen
-            for watcher, seen in zip(self.watchers, told, strict=True)
-            for key in everything
-            if watcher.covers(key[0])
+            key not in seen for one, seen in zip(told, values, strict=True) for key in everything if one.covers(key[0])
         )
-        repeated = sum(
-            len(watcher.events) - len(seen)
-            for watcher, seen in zip(self.watchers, told, strict=True)
-            if not watcher.gaps
-        )
-        return lost, missed, repeated
+        return lost, missed, sum(one.repeated() for one in told)

@@ -1,12 +1,12 @@
 """What the flags of `situate up` and `situate server` amount to."""
 
 import socket
-import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from situate.agent.node_objects import NodeShape
+from situate.cli.control_plane.lease_identity import lease_identity
 from situate.core.config.types import KubeSchedulerConfiguration
 from situate.core.reconcile.nodes.fencing import KUBERNETES, NodeProfile
 from situate.loop.logs import Logging
@@ -56,5 +56,6 @@ class ControlPlaneSettings:
     def lease_identity(self) -> str:
         """Our name among the servers of one store. Nobody else uses a file while we run, so a lease in it was our own,
         and we need not wait until it expires."""
-        alone = not self.store.startswith("etcd")
-        return f"{socket.gethostname()}_{'alone' if alone else uuid.uuid4()}"
+        if self.store.startswith("etcd"):
+            return lease_identity(self.directory)
+        return f"{socket.gethostname()}_alone"
