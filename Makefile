@@ -28,7 +28,7 @@ KUBE_HELM := $(KUBE_BIN)/helm
 KUBE_VERSION := $(shell awk '$$1 == "k8s.io/kubernetes" {print $$2}' $(KUBE)/go.mod)
 export KUBE_ASSETS
 
-.PHONY: help demo test check bench bench-kubernetes bench-server bench-store kill-test disk-full oracle fuzz-conformance kubernetes helm format clean format-check lint types contracts docs hooks
+.PHONY: help demo test check bench bench-kubernetes bench-server bench-store etcd-faults kill-test disk-full oracle fuzz-conformance kubernetes helm format clean format-check lint types contracts docs hooks
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-25s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -131,6 +131,10 @@ fleet-test: $(VENV)/.ready-dev  ## Run three schedulers that share the work, and
 	@$(BIN)/python tests/kubernetes/fleet.py --nodes 1000 --rate 150 --calm 30 --disturbed 60 --every 10 --pools
 
 .PHONY: fleet-test
+
+FAULTS ?=
+etcd-faults: $(VENV)/.ready-dev  ## Break etcd and the servers on it under load: make etcd-faults FAULTS=frozen,killed
+	@$(BIN)/python tests/kubernetes/etcd_faults.py --only "$(FAULTS)"
 
 KILLS ?= 100
 kill-test: $(VENV)/.ready-dev  ## Kill the API server KILLS times under load, and compare every answer with what is stored

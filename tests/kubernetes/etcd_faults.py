@@ -76,7 +76,7 @@ HEADER = (
 # -- faults of etcd ----------------------------------------------------------------------------------------------------
 
 
-def _one(_world: FaultWorld) -> list[int]:
+def only_member(_world: FaultWorld) -> list[int]:
     return [0]
 
 
@@ -192,9 +192,9 @@ def clock_shifted(which: Callable[[FaultWorld], OwnCluster], seconds: int) -> Ca
 
 
 FAULTS: Sequence[Fault] = (
-    Fault("etcd killed", 1, killed(_one)),
-    Fault("etcd restarted", 1, restarted(_one)),
-    *(Fault(f"etcd frozen {seconds} s", 1, freeze(_one, seconds)) for seconds in (15, 30, 90)),
+    Fault("etcd killed", 1, killed(only_member)),
+    Fault("etcd restarted", 1, restarted(only_member)),
+    *(Fault(f"etcd frozen {seconds} s", 1, freeze(only_member, seconds)) for seconds in (15, 30, 90)),
     Fault("history compacted", 1, FaultWorld.compact),
     Fault("defragmented", 1, FaultWorld.defragment),
     Fault("no space", 1, full()),
@@ -265,11 +265,13 @@ def _back(world: FaultWorld, fault: Fault, ended: float, row: Row) -> float:
                     if requests.ask("GET", f"{PODS}/{name}")["spec"].get("nodeName"):
                         took[server.home.name] = time.monotonic() - ended
                         requests.ask("DELETE", f"{PODS}/{name}")
+                        requests.close()
                         return
                     time.sleep(0.05)
             except FAILURES:
                 requests.close()
                 time.sleep(0.1)
+        requests.close()
 
     threads = [threading.Thread(target=probe, args=(server,)) for server in world.servers]
     for thread in threads:
@@ -306,6 +308,8 @@ def _settle(world: FaultWorld, load: Load, row: Row) -> None:
         wait_until(at_rest, "pods as they are asked for, and all watches", SETTLE_S)
     except TimeoutError as error:
         row.down.append(str(error))
+    finally:
+        requests.close()
 
 
 def run(members: int, servers: int, faults: Sequence[Fault], home: Path) -> list[Row]:

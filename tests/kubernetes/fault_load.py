@@ -95,9 +95,13 @@ class Worker(threading.Thread):
     def run(self) -> None:
         while not self.ending.is_set():
             self.turn()
+        self.close()
 
     def turn(self) -> None:
         raise NotImplementedError
+
+    def close(self) -> None:
+        """Close connections."""
 
 
 class Acknowledged(NamedTuple):
@@ -129,6 +133,9 @@ class Writer(Worker):
         version = int(written["metadata"]["resourceVersion"])
         self.acknowledged.append(Acknowledged(version, self.object, value, time.monotonic()))
         time.sleep(WRITE_EVERY_S)
+
+    def close(self) -> None:
+        self._requests.close()
 
 
 class Event(NamedTuple):
@@ -241,7 +248,8 @@ class Workloads(Worker):
         super().__init__("workloads")
         self.resting = threading.Event()
         self.jobs: list[str] = []
-        self._requests = itertools.cycle([Requests(server) for server in servers])
+        self._clients = [Requests(server) for server in servers]
+        self._requests = itertools.cycle(self._clients)
         self._numbers = itertools.count(1)
         first = next(self._requests)
         for name in (SCALED, ROLLED):
@@ -265,6 +273,10 @@ class Workloads(Worker):
         except FAILURES:
             requests.close()
         time.sleep(CHANGE_EVERY_S)
+
+    def close(self) -> None:
+        for requests in self._clients:
+            requests.close()
 
 
 def deployment(name: str, replicas: int, version: str) -> Json:
@@ -368,8 +380,11 @@ class Load:
             worker.start()
 
     def end(self) -> None:
+        """Returns when all have ended."""
         for worker in self.workers:
             worker.ending.set()
+        for worker in self.workers:
+            worker.join()
 
     def longest_pause(self, since: float, until: float) -> float:
         """The longest time in which one of the writers got no answer."""

@@ -34,9 +34,11 @@ class Balancer:
         self._open: dict[str, set[asyncio.Task[None]]] = {}
         self._loop = asyncio.new_event_loop()
         self._turn = 0
-        threading.Thread(target=self._loop.run_forever, name="balancer", daemon=True).start()
-        server = asyncio.run_coroutine_threadsafe(asyncio.start_server(self._met, "127.0.0.1", 0), self._loop).result()
-        self.url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        self._thread = threading.Thread(target=self._loop.run_forever, name="balancer", daemon=True)
+        self._thread.start()
+        starting = asyncio.start_server(self._met, "127.0.0.1", 0)
+        self._server = asyncio.run_coroutine_threadsafe(starting, self._loop).result()
+        self.url = f"https://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
 
     def set_up(self, servers: list[str]) -> None:
         self._loop.call_soon_threadsafe(self._set_up, servers)
@@ -75,7 +77,17 @@ class Balancer:
         writer.close()
 
     def close(self) -> None:
+        asyncio.run_coroutine_threadsafe(self._end(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    async def _end(self) -> None:
+        self._server.close()
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

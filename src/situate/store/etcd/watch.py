@@ -46,7 +46,9 @@ class EtcdWatch:
         self._call: Any = None
         self._progress_from = 0
         self._asking: asyncio.Task[None] | None = None
-        self._reading = False
+        self._reader: asyncio.Task[Any] | None = None
+        """The task that waits for the next word."""
+        self._interrupted = False
         self._quiet = 0
         """Ticks without a word, while somebody reads."""
         self._patience = SILENT_TICKS
@@ -61,19 +63,15 @@ class EtcdWatch:
             if self._closed:
                 raise ClosedError
             try:
-                self._reading, self._quiet = True, 0
-                call = self._call or await self._open()
-                response = await call.read()
+                response = await self._read()
             except asyncio.CancelledError:
                 self._drop()  # gRPC gives up the stream with the reader
-                if _cancelled():
+                if not self._was_interrupted():
                     raise
-                continue  # closed, or dropped by a tick
+                continue  # closed, or the stream was left
             except grpc.aio.AioRpcError as error:
                 await self._broken(error)
                 continue
-            finally:
-                self._reading = False
             self._patience = SILENT_TICKS
             if response is grpc.aio.EOF:
                 self._drop()
@@ -85,6 +83,15 @@ class EtcdWatch:
         batch = self._ready.popleft()
         self._delivered = max(self._delivered, batch.revision)
         return batch
+
+    async def _read(self) -> Any:
+        """The next word. `_interrupt` may cancel this, and nothing else of the reader."""
+        self._reader, self._quiet = asyncio.current_task(), 0
+        try:
+            call = self._call or await self._open()
+            return await call.read()
+        finally:
+            self._reader = None
 
     async def _open(self) -> Any:
         self._channel, call = await self._client.open_stream(WATCH)
@@ -101,18 +108,33 @@ class EtcdWatch:
 
     def tick(self) -> None:
         """Called with each probe: leave a stream that does not answer, or whose endpoint was left."""
-        call, channel = self._call, self._channel
-        if not self._reading or call is None or channel is None:
+        channel = self._channel
+        if self._reader is None or channel is None:
             return
         self._quiet += 1
         if channel is not self._client.channel():
-            self._drop()
+            self._interrupt()
         elif self._quiet >= self._patience:
             self._patience = min(2 * self._patience, MOST_SILENT_TICKS)
             self._client.next_endpoint(channel)
-            self._drop()
-        elif self._quiet >= QUIET_TICKS and (self._sending is None or self._sending.done()):
-            self._sending = asyncio.create_task(self._send_progress(call))
+            self._interrupt()
+        elif self._quiet >= QUIET_TICKS:
+            self._request_progress()
+
+    def _interrupt(self) -> None:
+        """Have the reader open another stream. We cancel the task, as a timeout does: gRPC does not always wake the
+        reader of a stream that is cancelled before it is connected."""
+        if self._reader is not None and not self._interrupted:
+            self._interrupted = True
+            self._reader.cancel()
+
+    def _was_interrupted(self) -> bool:
+        """Whether the reader was cancelled by us and by nobody else, or only its stream was."""
+        task, interrupted = asyncio.current_task(), self._interrupted
+        self._interrupted = False
+        if task is None:
+            return False
+        return (task.uncancel() if interrupted else task.cancelling()) == 0
 
     async def _broken(self, error: grpc.aio.AioRpcError) -> None:
         if wants_new_token(error):
@@ -152,15 +174,20 @@ class EtcdWatch:
             self._asking = asyncio.create_task(self._ask())
 
     async def _ask(self) -> None:
-        """Never cancelled: that would end the stream in the middle of a write."""
+        """Until the bookmark has come."""
         while self._progress_from and not self._closed:
-            if self._call is not None:
-                await self._send_progress(self._call)
+            self._request_progress()
             await asyncio.sleep(ASK_AGAIN_S)
         self._asking = None
 
+    def _request_progress(self) -> None:
+        """Unless a request is still on its way."""
+        if self._call is not None and (self._sending is None or self._sending.done()):
+            self._sending = asyncio.create_task(self._send_progress(self._call))
+
     async def _send_progress(self, call: Any) -> None:
-        """Errors are ignored: the reader sees them too, and opens another stream."""
+        """Errors are ignored: the reader sees them too, and opens another stream. Cancelled only with the stream: it
+        would end in the middle of a write."""
         try:
             with suppress(grpc.aio.AioRpcError, asyncio.InvalidStateError):
                 await call.write(WATCH.request(progress_request=_Progress()))
@@ -174,10 +201,15 @@ class EtcdWatch:
         if self._call is not None:
             self._call.cancel()
         self._call = None
+        if self._sending is not None:
+            self._sending.cancel()
+            self._sending = None
 
     async def aclose(self) -> None:
         self._closed = True
         self._drop()
+        if self._reader is not asyncio.current_task():
+            self._interrupt()
 
 
 def _cancelled() -> bool:
