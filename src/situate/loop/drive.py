@@ -51,6 +51,11 @@ class StepObserver(Protocol):
 class EngineError(Exception):
     """The engine raised: a fault of ours. Its state may be wrong by now, so it must not be used again."""
 
+    def __init__(self, text: str, changes: Sequence[Change] = ()) -> None:
+        """`changes`: those of the step."""
+        super().__init__(text)
+        self.changes = changes
+
 
 class DrivenPerformer(EffectHandler, Protocol):
     """Carries out the effects of a drive's engine."""
@@ -167,7 +172,7 @@ class Drive:
         try:
             effects = turn(self.engine, now, changes, _NO_PERFORMER, self._journal)
         except Exception as error:
-            self._failure = EngineError(describe_error(error))
+            self._failure = EngineError(describe_error(error), changes)
             raise self._failure from error
         seconds = time.perf_counter() - begun
         self._check_journal()

@@ -54,6 +54,7 @@ from situate.server.placing.snapshot_lag import SnapshotLag
 from situate.server.placing.specials import specials as placing_specials
 from situate.server.registry.cache import Cache
 from situate.server.registry.registry import Registry
+from situate.server.scheduling.quarantine import Quarantine
 from situate.server.scheduling.scheduler import SchedulerSettings, run_scheduler
 from situate.server.tables import printers
 from situate.server.uids import new_uid
@@ -259,6 +260,7 @@ def _parts(
             others=settings.plugins or None,
             identity=settings.lease_identity(),
             host=socket.gethostname(),
+            quarantine=Quarantine(),
         )
         parts.append(Part("scheduler", lambda: run_scheduler(store, registry, binder, wanted, metrics)))
     if settings.controllers:

@@ -22,6 +22,7 @@ from situate.loop.logs import Log
 from situate.server.registry.cache import Cache
 from situate.server.registry.keys import OBJECTS, prefix_of
 from situate.server.resources import RESOURCES, Resource
+from situate.server.scheduling.quarantine import Quarantine
 from situate.store.contract import Store
 from situate.store.entries import Batch, Revision
 from situate.wire.objects import KINDS, NAMESAKES, decode, decode_node, decode_pod
@@ -56,8 +57,16 @@ _log = Log(__name__)
 class EngineFeed:
     """Feeds one engine from one store. `unreadable` counts objects that did not decode."""
 
-    def __init__(self, store: Store, cache: Cache, tell: Callable[[Sequence[Change]], None]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        cache: Cache,
+        tell: Callable[[Sequence[Change]], None],
+        quarantine: Quarantine | None = None,
+    ) -> None:
+        """`quarantine`: which objects the engine is not told of."""
         self._store = store
+        self._quarantine = quarantine
         self._cache = cache
         self._tell = tell
         self._kinds = engine_kinds()
@@ -75,10 +84,19 @@ class EngineFeed:
             for stored in self._cache.all(resource):
                 self._add(model, stored.key, stored.value, None, changes)
                 if len(changes) >= AT_ONCE:
-                    self._tell(changes)
+                    self._tell(self._allowed(changes))
                     changes = []
-        self._tell(changes)
+        self._tell(self._allowed(changes))
         self.revision = self._cache.revision
+
+    def objects(self) -> list[Change]:
+        """All objects that the engine would be told of."""
+        seen = [_seen(model, stored.value) for resource, model in self._kinds for stored in self._cache.all(resource)]
+        return self._allowed([one for one in seen if not isinstance(one, str)])
+
+    def _allowed(self, changes: list[Change]) -> list[Change]:
+        held = self._quarantine
+        return [one for one in changes if not held.withholds(one)] if held else changes
 
     async def follow(self) -> None:
         """Tell later changes, until cancelled. Raises StoreError if the store cannot be followed."""
@@ -87,7 +105,7 @@ class EngineFeed:
                 changes = self._changes(batch)
                 if changes:
                     await self._cache.wait_for(batch.revision)
-                    self._tell(changes)
+                    self._tell(self._allowed(changes))
                 self.revision = batch.revision
 
     def _changes(self, batch: Batch) -> list[Change]:

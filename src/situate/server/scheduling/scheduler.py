@@ -4,29 +4,40 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
 
 from situate.core.config.defaults import default_configuration
 from situate.core.config.types import KubeSchedulerConfiguration
 from situate.core.engine.engine import Engine
+from situate.core.reconcile.effects import ObjectRef, RecordEvent
+from situate.loop.controllers.events import event_body, event_name
+from situate.loop.drive import EngineError, running_clock
 from situate.loop.election import Elector
 from situate.loop.logs import Log
 from situate.loop.metrics import Metrics
 from situate.loop.scheduling.session import SchedulingSession, component_name, open_scheduling
 from situate.loop.scheduling.view import EngineView
+from situate.server.errors import StatusError
 from situate.server.placing.binding import Binder
 from situate.server.registry.registry import Registry
+from situate.server.requests import SYSTEM, Target
+from situate.server.resources import BY_KIND
 from situate.server.scheduling.explainer import Explainer
 from situate.server.scheduling.feed import EngineFeed
 from situate.server.scheduling.lease_store import fence, server_elector
 from situate.server.scheduling.port import SCHEDULER, RegistrySchedulingPort
+from situate.server.scheduling.quarantine import Identity, Quarantine
 from situate.store.contract import Store
 from situate.store.errors import CompactedError
+from situate.wire.bodies import seconds_time
 
 DRAIN_S: Final = 5.0
+EVENT_TEXT: Final = 1_024
+"""The longest message of an event."""
+EVENTS, PODS = BY_KIND["v1", "Event"], BY_KIND["v1", "Pod"]
 LIST_AGAIN_S: Final = 1.0
 """The pause before a scheduler that fell behind begins anew, so that the cache is there before it."""
 
@@ -45,6 +56,8 @@ class SchedulerSettings:
     """Whether the lease is taken first, and each bind carries its term. If not, binds are guarded by the rest."""
     identity: str = "situate"
     host: str = ""
+    quarantine: Quarantine | None = None
+    """Where to look for what an engine failed on. None: nowhere."""
 
 
 class LostTermError(Exception):
@@ -54,7 +67,17 @@ class LostTermError(Exception):
 class Scheduler:
     """`run` it until it is cancelled."""
 
-    def __init__(self, session: SchedulingSession, feed: EngineFeed, elector: Elector | None) -> None:
+    def __init__(
+        self,
+        session: SchedulingSession,
+        feed: EngineFeed,
+        elector: Elector | None,
+        settle: Callable[[EngineFeed], Awaitable[None]] | None = None,
+        blame: Callable[[EngineError], None] | None = None,
+    ) -> None:
+        """`settle`: before it begins; `blame`: when its engine fails."""
+        self._settle = settle
+        self._blame = blame
         self.session = session
         self.drive = session.drive
         self.feed = feed
@@ -62,12 +85,19 @@ class Scheduler:
 
     async def run(self) -> None:
         """Until cancelled. Raises EngineError; LostTermError; StoreError if the store cannot be followed any more."""
+        if self._settle is not None:
+            await self._settle(self.feed)
         self.feed.begin()
-        if self.elector is None:
-            self.drive.lead()
-            await self.session.run(feed=self.feed.follow())
-        else:
-            await self.session.run(feed=self.feed.follow(), election=self.elector.run(self.drive.lead, self._lost))
+        try:
+            if self.elector is None:
+                self.drive.lead()
+                await self.session.run(feed=self.feed.follow())
+            else:
+                await self.session.run(feed=self.feed.follow(), election=self.elector.run(self.drive.lead, self._lost))
+        except EngineError as error:
+            if self._blame is not None:
+                self._blame(error)
+            raise
 
     def _lost(self) -> None:
         """Another scheduler leads. The engine may count on binds that were refused, so the caller begins anew."""
@@ -119,7 +149,30 @@ async def open_scheduler(
         now_ns=wall_ns,
         metrics=metrics,
     ) as session:
-        yield Scheduler(session, EngineFeed(store, registry.cache, session.drive.tell), elector)
+        quarantine = settings.quarantine
+        feed = EngineFeed(store, registry.cache, session.drive.tell, quarantine)
+        if quarantine is None:
+            yield Scheduler(session, feed, elector)
+            return
+
+        async def settle(fed: EngineFeed) -> None:
+            guilty = await quarantine.settle(lambda: Engine(config, settings.others), fed.objects, running_clock()())
+            for one, why in guilty:
+                await _tell_pod(registry, one, why, component_name(config), wall_ns())
+
+        yield Scheduler(session, feed, elector, settle, quarantine.blame)
+
+
+async def _tell_pod(registry: Registry, one: Identity, why: str, component: str, now_ns: int) -> None:
+    """The event on a pod that no engine is told of."""
+    kind, namespace, name = one
+    held = registry.cache.get(PODS, namespace, name) if kind == "Pod" else None
+    if held is not None:
+        ref = ObjectRef("v1", "Pod", namespace, name, held.uid)
+        event = RecordEvent(ref, "Warning", "FailedScheduling", f"the scheduler fails on this pod: {why}"[:EVENT_TEXT])
+        body = event_body(event, event_name(event, now_ns, 0), seconds_time(now_ns), component)
+        with suppress(StatusError):
+            await registry.create(Target(EVENTS, namespace), body, SYSTEM)
 
 
 async def run_scheduler(
