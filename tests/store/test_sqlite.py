@@ -12,7 +12,7 @@ import apsw
 import pytest
 
 from situate.store.entries import ABSENT, LeaseId, Revision
-from situate.store.errors import CompactedError, CorruptError, FailedError, InUseError, StoreError
+from situate.store.errors import CompactedError, CorruptError, FailedError, FormatError, InUseError, StoreError
 from situate.store.sqlite import log as log_module
 from situate.store.sqlite.file import open_writer
 from situate.store.sqlite.queries import heads
@@ -149,7 +149,7 @@ def test_a_file_of_another_schema_or_of_something_else_is_left_alone(path: Path,
     tell(path, _does_nothing)
     with apsw.Connection(str(path)) as connection:
         connection.execute("PRAGMA user_version = 99")
-    with pytest.raises(StoreError, match="version 99 of the schema"):
+    with pytest.raises(FormatError, match="which is newer: it has format 99"):
         tell(path, _does_nothing)
     other = tmp_path / "other.db"
     with apsw.Connection(str(other)) as connection:

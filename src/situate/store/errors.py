@@ -55,6 +55,10 @@ class CorruptError(StoreError):
     """The data read differs from the data written. It is not served."""
 
 
+class FormatError(StoreError):
+    """The store has a format that this release does not read. Nothing was changed."""
+
+
 class InUseError(StoreError):
     """Another server has this store open."""
 

@@ -22,10 +22,12 @@ from situate.store.errors import (
 from situate.store.etcd import errors
 from situate.store.etcd.client import PAUSE_S, EtcdClient
 from situate.store.etcd.commit_markers import CommitMarker, CommitMarkers
+from situate.store.etcd.format import open_marker
 from situate.store.etcd.protocol import COMPACT, LEASE_GRANT, LEASE_REVOKE, LEASE_TIME_TO_LIVE, RANGE, TXN
 from situate.store.etcd.settings import EtcdSettings
 from situate.store.etcd.translation import Keys, comparison, found_in, operation, reading
 from situate.store.etcd.watch import EtcdWatch
+from situate.store.format import StoreMarker
 from situate.store.keys import first_after
 from situate.store.transactions import (
     MAX_OPERATIONS,
@@ -54,6 +56,8 @@ class EtcdStore:
         self._keeping = asyncio.create_task(self._markers.keep_alive())
         self._watches: weakref.WeakSet[EtcdWatch] = weakref.WeakSet()
         self._probing = asyncio.create_task(client.probe(self._tick))
+        self.marker: StoreMarker | None = None
+        """Set by open()."""
         self._full = ""
 
     @classmethod
@@ -61,6 +65,7 @@ class EtcdStore:
         """UnavailableError if no endpoint answers. The problem is known from the first second of an outage on."""
         store = cls(EtcdClient(settings))
         try:
+            store.marker = await open_marker(store._client, store._keys)
             await store.revision()
         except BaseException:
             await store.aclose()

@@ -25,6 +25,7 @@ class Keys:
         self._root = prefix.rstrip("/") + "/"
         self._skip = len(self._root)
         self.markers = prefix.rstrip("/") + ".marks/"
+        self.format = (prefix.rstrip("/") + ".format").encode()
 
     def there(self, key: str) -> bytes:
         return (self._root + key).encode()

@@ -1,7 +1,7 @@
 """The tables, and the checks when a file is opened.
 
 `log` has every write; `live` says which row each key stands at; `lease` which leases there are; `counter` how far it
-all is. Counters are kept apart, as compaction may take the newest rows of the log.
+all is; `about` who wrote it. Counters are kept apart, as compaction may take the newest rows of the log.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ import apsw
 
 from situate.store.entries import LeaseId
 from situate.store.errors import CorruptError, InvalidRequestError, StoreError
+from situate.store.format import FORMAT
+from situate.store.sqlite.migrations import ABOUT, introduce, migrate
 from situate.store.sqlite.rows import PLACE_BITS, one
 
-VERSION: Final = 1
 APPLICATION: Final = 0x53495455  # "SITU"
 OLDEST_SQLITE: Final = (3, 51, 3)
 BUSY_MS: Final = 5_000
@@ -93,7 +94,7 @@ def prepare(connection: apsw.Connection) -> None:
         for setting in _SETTINGS:
             connection.execute(f"PRAGMA {setting}")
         _check_pages(connection)
-        _make_or_check_version(connection)
+        _make_or_migrate(connection)
     except (apsw.NotADBError, apsw.CorruptError) as error:
         raise CorruptError(f"the file is damaged, or not a database: {error}") from None
     _check_counters(connection)
@@ -107,7 +108,7 @@ def _check_pages(connection: apsw.Connection) -> None:
         raise CorruptError(f"the file is damaged: {' '.join(str(found).split())}")
 
 
-def _make_or_check_version(connection: apsw.Connection) -> None:
+def _make_or_migrate(connection: apsw.Connection) -> None:
     (version,) = one(connection, "PRAGMA user_version")
     (application,) = one(connection, "PRAGMA application_id")
     (tables,) = one(connection, "SELECT count(*) FROM sqlite_schema")
@@ -116,12 +117,14 @@ def _make_or_check_version(connection: apsw.Connection) -> None:
             connection.execute(_TABLES)
             for name, value in _AT_FIRST.items():
                 save_counter(connection, name, value)
+            connection.execute(ABOUT)
+            introduce(connection)
             connection.execute(f"PRAGMA application_id = {APPLICATION}")
-            connection.execute(f"PRAGMA user_version = {VERSION}")
+            connection.execute(f"PRAGMA user_version = {FORMAT}")
     elif application != APPLICATION:
         raise StoreError("the file is a database of something else")
-    elif version != VERSION:
-        raise StoreError(f"the file has version {version} of the schema, and this release reads {VERSION} only")
+    else:
+        migrate(connection, version)
 
 
 def _check_counters(connection: apsw.Connection) -> None:

@@ -15,11 +15,12 @@ from typing import Any, Final, Self, TypeVar
 import apsw
 
 from situate.store.entries import Batch, LeaseId, Page, ReadResult, Revision
-from situate.store.errors import ClosedError, CorruptError, FailedError, StoreError, StoreFullError
+from situate.store.errors import ClosedError, CorruptError, FailedError, FormatError, StoreError, StoreFullError
 from situate.store.feed import Feed, FeedWatch
 from situate.store.lease_expiry import LeaseExpiry
 from situate.store.sqlite import file, queries, schema
 from situate.store.sqlite.log import TransactionLog
+from situate.store.sqlite.migrations import load_marker
 from situate.store.sqlite.room import Ballast, FileLimit, Room
 from situate.store.sqlite.writer import Commit, JobResults, Task, Writer
 from situate.store.transactions import Guard, Outcome, Write, validated
@@ -50,6 +51,7 @@ class SqliteStore:
         self._path = path
         self._lock = lock
         self.room: Final = room
+        self.marker: Final = load_marker(connection)
         log = TransactionLog(connection, room)
         self._writer = Writer(log, asyncio.get_running_loop(), self._deliver)
         self._feed = Feed(log.revision, self._history)
@@ -85,10 +87,10 @@ class SqliteStore:
             if limit_bytes:
                 room.add(FileLimit(connection, limit_bytes))
             return cls(path, lock, connection, room)
-        except CorruptError as error:
+        except (CorruptError, FormatError) as error:
             room.close()
             lock.release()
-            raise CorruptError(f"{path}: {error}") from None
+            raise type(error)(f"{path}: {error}") from None
         except BaseException:
             room.close()
             lock.release()
