@@ -9,6 +9,7 @@ from server.identity.memory import Memory
 from server.identity.user_tokens import add_token
 from situate.server.errors import StatusError
 from situate.server.http.ports import CreateHandler, CreateRequest
+from situate.server.identity.account_keys import AccountKeys
 from situate.server.identity.authentication import Authentication
 from situate.server.identity.authorization import Authorization
 from situate.server.identity.certificates import new_key
@@ -29,7 +30,7 @@ class Office:
     def __init__(self, world: Memory, folder: Path) -> None:
         self.clock = Clock()
         self.token_file = folder / "tokens.json"
-        accounts = AccountTokens(new_key(), world)
+        accounts = AccountTokens(AccountKeys(new_key()), world)
         authorization = Authorization(world)
         authentication = Authentication(clock=self.clock, users=UserTokens(self.token_file), accounts=accounts)
         self.reviews = Reviews(authorization, authentication)

@@ -13,6 +13,7 @@ from server.identity.clock import Clock
 from server.identity.memory import Memory
 from server.identity.world import objects
 from situate.server.errors import StatusError
+from situate.server.identity.account_keys import AccountKeys
 from situate.server.identity.authentication import Authentication
 from situate.server.identity.authorization import Authorization
 from situate.server.identity.certificates import new_key
@@ -36,7 +37,7 @@ class Desk:
         self.memory = Memory(*objects())
         self.clock = Clock()
         self.key = new_key()
-        self.tokens = AccountTokens(self.key, self.memory)
+        self.tokens = AccountTokens(AccountKeys(self.key), self.memory)
         authorization = Authorization(self.memory)
         restriction = NodeRestriction(self.memory, authorization)
         uids = (f"jti-{number}" for number in range(1000))

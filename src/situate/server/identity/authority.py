@@ -1,7 +1,7 @@
 """The certificate authority of the server, in a folder that only its owner can read. Created at first start.
 
     ca.crt  ca.key           the authority, for ten years
-    service-accounts.key     signs the tokens of service accounts
+    service-accounts.key     signs the tokens of service accounts; see account_keys.py
     server.pem               the server's certificate and key, for a year; renewed when a third of that is left
     revoked                  what was revoked; see revocation.py
 
@@ -24,10 +24,11 @@ from typing import Final
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from situate.server.identity import certificates
+from situate.server.identity.account_keys import KEY as ACCOUNTS_KEY
+from situate.server.identity.account_keys import open_account_keys
 from situate.server.identity.certificates import Credential
 from situate.server.identity.secret_files import (
     PRIVATE_FOLDER,
@@ -39,7 +40,6 @@ from situate.server.identity.secret_files import (
 
 CERTIFICATE: Final = "ca.crt"
 KEY: Final = "ca.key"
-ACCOUNTS_KEY: Final = "service-accounts.key"
 SERVER: Final = "server.pem"
 READABLE: Final = 0o644
 
@@ -59,7 +59,6 @@ class Authority:
     folder: Path
     certificate: x509.Certificate
     key: ec.EllipticCurvePrivateKey
-    accounts_key: ec.EllipticCurvePrivateKey
 
     @property
     def pem(self) -> bytes:
@@ -124,7 +123,7 @@ class Authority:
     def _own_server(self, path: Path) -> x509.Certificate:
         text = read_private(path).encode()
         current = _certificate(path, text)
-        key = _key(path, text)
+        key = certificates.read_key(path, text)
         if current.public_key() != key.public_key():
             raise IdentityError(f"{path} is damaged: its certificate and its key do not match")
         try:
@@ -146,13 +145,13 @@ def open_authority(folder: Path, now: datetime) -> Authority:
     except OSError as error:
         raise IdentityError(f"{folder / CERTIFICATE} cannot be read: {error.strerror}") from error
     certificate = _certificate(folder / CERTIFICATE, text)
-    key = _key(folder / KEY, read_private(folder / KEY).encode())
+    key = certificates.read_key(folder / KEY, read_private(folder / KEY).encode())
     if certificate.public_key() != key.public_key():
         raise IdentityError(f"{folder / CERTIFICATE} and {folder / KEY} do not match")
     if now > certificate.not_valid_after_utc:
         raise IdentityError(f"{folder / CERTIFICATE} expired on {certificate.not_valid_after_utc:%Y-%m-%d}")
-    accounts = _key(folder / ACCOUNTS_KEY, read_private(folder / ACCOUNTS_KEY).encode())
-    return Authority(folder, certificate, key, accounts)
+    open_account_keys(folder)  # raises if it is damaged
+    return Authority(folder, certificate, key)
 
 
 def _make(folder: Path, now: datetime) -> None:
@@ -178,16 +177,6 @@ def _certificate(path: Path, text: bytes) -> x509.Certificate:
         return x509.load_pem_x509_certificate(text)
     except ValueError as error:
         raise IdentityError(f"{path} is damaged: it has no certificate") from error
-
-
-def _key(path: Path, text: bytes) -> ec.EllipticCurvePrivateKey:
-    try:
-        key = serialization.load_pem_private_key(text[max(0, text.find(b"-----BEGIN PRIVATE KEY")) :], None)
-    except (ValueError, TypeError) as error:
-        raise IdentityError(f"{path} is damaged: it has no private key") from error
-    if not isinstance(key, ec.EllipticCurvePrivateKey):
-        raise IdentityError(f"{path} has a key of another type; it must be ECDSA")
-    return key
 
 
 def _plain(name: str) -> str:

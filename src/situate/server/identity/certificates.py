@@ -7,6 +7,7 @@ import ipaddress
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Final
 
 from cryptography import x509
@@ -39,6 +40,17 @@ def key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
     return key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
+
+
+def read_key(path: Path, text: bytes) -> ec.EllipticCurvePrivateKey:
+    """The key in the text of a file, after a certificate or alone. Raises IdentityError."""
+    try:
+        key = serialization.load_pem_private_key(text[max(0, text.find(b"-----BEGIN PRIVATE KEY")) :], None)
+    except (ValueError, TypeError) as error:
+        raise IdentityError(f"{path} is damaged: it has no private key") from error
+    if not isinstance(key, ec.EllipticCurvePrivateKey):
+        raise IdentityError(f"{path} has a key of another type; it must be ECDSA")
+    return key
 
 
 def pem(certificate: x509.Certificate) -> bytes:

@@ -5,15 +5,13 @@ A token is valid for an audience, until it expires, and while the account and th
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 import jwt
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 
+from situate.server.identity.account_keys import AccountKeys
 from situate.server.identity.ports import ObjectReader, resource_of, uid_of
 from situate.server.requests import Caller, Object
 from situate.server.resources import Resource
@@ -56,6 +54,14 @@ class VerifiedToken(NamedTuple):
     audiences: tuple[str, ...]
 
 
+class _Verified(NamedTuple):
+    """A token with a correct signature."""
+
+    key: str
+    """The id of the key that signed it."""
+    claims: Mapping[str, Any]
+
+
 def account_user(namespace: str, name: str) -> str:
     return f"system:serviceaccount:{namespace}:{name}"
 
@@ -67,7 +73,7 @@ def account_groups(namespace: str) -> tuple[str, ...]:
 class AccountTokens:
     def __init__(
         self,
-        key: ec.EllipticCurvePrivateKey,
+        keys: AccountKeys,
         objects: ObjectReader,
         issuer: str = ISSUER,
         audiences: Sequence[str] = (),
@@ -75,11 +81,9 @@ class AccountTokens:
         self.issuer: Final = issuer
         self.audiences: Final = tuple(audiences) or (issuer,)
         """The server's own."""
-        self._key = key
-        self._public = key.public_key()
+        self._keys = keys
         self._objects = objects
-        self._id = _key_id(self._public)
-        self._verified: dict[str, Mapping[str, Any]] = {}
+        self._verified: dict[str, _Verified] = {}
 
     def issue(
         self, account: Object, bound: BoundObject, audiences: Sequence[str], now: datetime, life_s: int, token_id: str
@@ -104,7 +108,8 @@ class AccountTokens:
             "nbf": issued,
             "sub": account_user(namespace, name),
         }
-        return jwt.encode(claims, self._key, algorithm=ALGORITHM, headers={"kid": self._id})
+        self._keys.refresh()
+        return jwt.encode(claims, self._keys.key, algorithm=ALGORITHM, headers={"kid": self._keys.id})
 
     def claims_our_issuer(self, token: str) -> bool:
         """Whether its issuer is ours, so that no other authenticator need be asked. Does not verify it."""
@@ -120,9 +125,13 @@ class AccountTokens:
 
     def verify(self, token: str, now: datetime, audiences: Sequence[str] = ()) -> VerifiedToken:
         """The caller, and which of the audiences the token is valid for. Raises TokenError."""
-        claims = self._verified.get(token)
-        if claims is None:
-            claims = self._check(token)
+        self._keys.refresh()
+        verified = self._verified.get(token)
+        if verified is None:
+            verified = self._check(token, now)
+        elif self._keys.public(verified.key, now) is None:
+            raise TokenError("invalid bearer token")  # its key was replaced, a while ago
+        claims = verified.claims
         _within_time(claims, now.timestamp())
         wanted = tuple(audiences) or self.audiences
         given = claims["aud"] if isinstance(claims["aud"], list) else [claims["aud"]]
@@ -131,12 +140,16 @@ class AccountTokens:
             raise TokenError(f"token audiences {_listed(given)} is invalid for the target audiences {_listed(wanted)}")
         return VerifiedToken(self._caller(claims), common)
 
-    def _check(self, token: str) -> Mapping[str, Any]:
+    def _check(self, token: str, now: datetime) -> _Verified:
         try:
+            name = str(jwt.get_unverified_header(token).get("kid", self._keys.id))
+            public = self._keys.public(name, now)
+            if public is None:
+                raise TokenError("invalid bearer token")
             # Times are checked on each use, by the given clock; this checks the signature only.
             claims = jwt.decode(
                 token,
-                self._public,
+                public,
                 algorithms=[ALGORITHM],
                 issuer=self.issuer,
                 options={
@@ -153,8 +166,8 @@ class AccountTokens:
             raise TokenError("invalid bearer token")
         if len(self._verified) >= MAX_CACHED_TOKENS:
             self._verified.clear()
-        self._verified[token] = claims
-        return claims
+        verified = self._verified[token] = _Verified(name, claims)
+        return verified
 
     def _caller(self, claims: Mapping[str, Any]) -> Caller:
         ours = claims["kubernetes.io"]
@@ -217,8 +230,3 @@ def _extra(claims: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, tupl
 
 def _listed(values: Sequence[str]) -> str:
     return "[" + " ".join(f'"{value}"' for value in values) + "]"
-
-
-def _key_id(key: ec.EllipticCurvePublicKey) -> str:
-    encoded = key.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
-    return jwt.utils.base64url_encode(hashlib.sha256(encoded).digest()).decode()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from situate.server.http.ports import CreateHandlers
+from situate.server.identity.account_keys import open_account_keys
 from situate.server.identity.audit import AuditLog
 from situate.server.identity.audit_policy import AuditPolicy
 from situate.server.identity.authentication import Authentication
@@ -59,7 +60,7 @@ def open_identity(
     authority = open_authority(folder / AUTHORITY, clock())
     users = UserTokens(folder / USER_TOKENS)
     users.find("", clock())  # raises if the file is damaged
-    accounts = AccountTokens(authority.accounts_key, objects)
+    accounts = AccountTokens(open_account_keys(folder / AUTHORITY), objects)
     authorization = Authorization(objects)
     authentication = Authentication(
         clock=clock,
