@@ -12,6 +12,7 @@ import pytest
 
 from situate.cli.control_plane import parts
 from situate.cli.control_plane.settings import ControlPlaneSettings
+from situate.server.identity.authority import Authority, open_authority
 
 
 def test_a_renewal_that_finds_no_room_is_tried_again_and_ends_nothing(
@@ -20,27 +21,36 @@ def test_a_renewal_that_finds_no_room_is_tried_again_and_ends_nothing(
     asked: list[int] = []
     renewed = asyncio.Event()
 
-    class Authority:
-        def server_certificate(self, _names: list[str], _now: object) -> Path:
-            asked.append(1)
-            if len(asked) < 3:
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            return tmp_path / "server.pem"
+    def full(*_: object) -> Path:
+        asked.append(1)
+        if len(asked) < 3:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return tmp_path / "server.pem"
 
     class Tls:
+        def load_verify_locations(self, *, cadata: str) -> None:
+            pass
+
         def load_cert_chain(self, _path: Path) -> None:
             renewed.set()
 
+    async def nothing() -> None:
+        pass
+
+    monkeypatch.setattr(Authority, "server_certificate", full)
+    authority = open_authority(tmp_path / "pki", parts.now())
+
     async def story() -> None:
         settings = ControlPlaneSettings(directory=tmp_path)
-        identity, tls = cast(Any, SimpleNamespace(authority=Authority())), cast(ssl.SSLContext, Tls())
-        renewing = asyncio.create_task(parts.renew_certificates(settings, identity, tls, tls))
+        identity, tls = cast(Any, SimpleNamespace(authority=authority)), cast(ssl.SSLContext, Tls())
+        renewing = asyncio.create_task(parts.renew_certificates(settings, identity, tls, tls, nothing))
         async with asyncio.timeout(10):
             await renewed.wait()
         assert not renewing.done()
         renewing.cancel()
 
     monkeypatch.setattr(parts, "RETRY_CERTIFICATE_S", 0.01)
+    monkeypatch.setattr(parts, "NOTICE_CERTIFICATES_S", 0.01)
     monkeypatch.setattr(parts, "_load_certificate", lambda *_: None)
     asyncio.run(story())
     assert [record.getMessage() for record in caplog.records] == [

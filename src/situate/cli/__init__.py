@@ -44,6 +44,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "node": "Add nodes to a cluster: hollow ones, or this machine.",
         "user": "Give people access to a cluster, and take it back.",
         "token": "Make, list and revoke tokens of users, service accounts and nodes.",
+        "certificates": "List and rotate the keys and certificates of a cluster.",
         "server": "Serve the Kubernetes API in the foreground.",
         "scheduler": "Schedule the pods of a real cluster, with kube-scheduler's flags.",
         "controllers": "Run the controllers in a process of their own.",

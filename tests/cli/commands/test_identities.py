@@ -173,6 +173,40 @@ def test_who_has_not_joined_is_told_how(desk: Desk, tmp_path: Path) -> None:
     assert refused.startswith("Error: user plain may not add nodes; this machine has not joined a cluster")
 
 
+def test_keys_are_replaced_while_the_server_runs(desk: Desk) -> None:
+    def listed() -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for one in json.loads(desk.says("certificates", "list", "-o", "json")):
+            found.setdefault(one["name"], []).append(one["id"])
+        return found
+
+    def works(name: str) -> bool:
+        return desk.run("get", "nodes", "--kubeconfig", f"{name}.kubeconfig").exit_code == 0
+
+    desk.says("user", "add", "before", "--group", "system:masters")
+    first = listed()
+    assert "--finish goes with ca" in desk.refuses("certificates", "rotate", "server", "--finish")
+    desk.says("certificates", "rotate", "server")
+    desk.says("certificates", "rotate", "service-accounts", "--overlap", "1h")
+    desk.says("certificates", "rotate", "ca")
+    second = listed()
+    assert second["server"] != first["server"]
+    assert (len(second["service-accounts"]), len(second["authority"])) == (2, 2)
+    desk.says("token", "create", "--service-account", "default/default")
+    desk.says("user", "add", "during", "--group", "system:masters")
+    until(lambda: works("during"))
+    assert works("before")
+    desk.says("get", "nodes")
+    words = shlex.split(desk.says("token", "create", "--node"))
+    assert words.count("--ca-hash") == 2
+    desk.says(*words[1:], "--name", "rotated", "--dir", "rotated")
+    desk.says("certificates", "rotate", "ca", "--finish")
+    until(lambda: not works("before"))
+    until(lambda: desk.run("get", "nodes").exit_code == 0)
+    assert works("during")
+    desk.says("get", "node", "node-1")
+
+
 @contextlib.contextmanager
 def _agent(desk: Desk, *words: str) -> Iterator[None]:
     argv = [sys.executable, "-m", "situate", "node", "--process", *words]

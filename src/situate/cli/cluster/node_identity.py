@@ -21,6 +21,7 @@ import yaml
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 
+from situate.agent.control_plane_http import cluster_of
 from situate.kube.access import Access, Fixed
 from situate.kube.client import Client
 from situate.kube.credentials import bearer
@@ -34,6 +35,7 @@ from situate.server.identity.secret_files import PRIVATE_FOLDER, IdentityError, 
 KUBECONFIG: Final = "kubeconfig"
 CLIENT: Final = "client.pem"
 AUTHORITIES: Final = "ca.crt"
+CLUSTER: Final = "cluster"
 READABLE: Final = 0o644
 USER_AGENT: Final = "situate-node"
 USER: Final = "system:node:"
@@ -81,17 +83,34 @@ async def request_certificate(client: Client, name: str, directory: Path) -> Non
     )
     made = found["status"]
     directory.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
+    _keep_cluster(directory, client, made["certificateAuthority"].encode())
     write_private(directory / AUTHORITIES, made["certificateAuthority"].encode(), READABLE)
     write_private(directory / CLIENT, made["certificate"].encode() + certificates.key_pem(key))
     # Last: the directory counts as joined from now on.
     write_private(directory / KUBECONFIG, _kubeconfig(client.access.server).encode())
 
 
+def cluster_id(directory: Path, access: Access) -> str:
+    """An identity of the cluster, for the agent's checkpoint: it stays when the authority is replaced."""
+    path = directory / CLUSTER
+    return path.read_text() if path.is_file() else cluster_of(access)
+
+
+def _keep_cluster(directory: Path, client: Client, authorities: bytes) -> None:
+    """Keep the identity of a cluster while one of its authorities is one of those known before."""
+    path, known = directory / CLUSTER, directory / AUTHORITIES
+    named = set(x509.load_pem_x509_certificates(authorities))
+    if path.is_file() and known.is_file() and named & set(x509.load_pem_x509_certificates(known.read_bytes())):
+        return
+    write_private(path, cluster_of(client.access).encode())
+
+
 async def renew_when_due(client: Client, directory: Path) -> None:
     """Until cancelled. The client reads the new certificate from its file."""
     while True:
         try:
-            if certificates.due(_own(directory), datetime.now(UTC)):
+            due = certificates.due(_own(directory), datetime.now(UTC))
+            if due or await _authorities(client) != (directory / AUTHORITIES).read_bytes():
                 await request_certificate(client, joined_name(directory), directory)
                 _log.info("The node's certificate was renewed", until=str(_own(directory).not_valid_after_utc))
         except (ApiError, IdentityError, OSError) as error:
@@ -103,13 +122,10 @@ async def _discovered(server: str, hashes: tuple[str, ...]) -> bytes:
     """The authorities of the cluster, of those that the server names, whose keys have one of the hashes."""
     access = Access(server.rstrip("/"), tls=client_context(b"", verify=False))
     async with Client(access, qps=-1, user_agent=USER_AGENT) as client:
-        found: Any = msgspec.json.decode(await client.request("GET", CLUSTER_INFO, timeout_s=REQUEST_S))
-    try:
-        info = yaml.safe_load(found["data"]["kubeconfig"])
-        text = base64.b64decode(info["clusters"][0]["cluster"]["certificate-authority-data"], validate=True)
-        named = x509.load_pem_x509_certificates(text)
-    except (KeyError, IndexError, TypeError, ValueError, binascii.Error, yaml.YAMLError):
-        raise click.ClickException(f"{server} is not a situate server: its cluster-info has no authority") from None
+        try:
+            named = x509.load_pem_x509_certificates(await _authorities(client))
+        except (IdentityError, ValueError):
+            raise click.ClickException(f"{server} is not a situate server: its cluster-info has no authority") from None
     wanted = {one.lower() for one in hashes}
     trusted = [one for one in named if certificates.key_hash(one) in wanted]
     if not trusted:
@@ -118,6 +134,16 @@ async def _discovered(server: str, hashes: tuple[str, ...]) -> bytes:
             f"{certificates.key_hash(named[0]) if named else 'missing'}; nothing was sent to it"
         )
     return b"".join(map(certificates.pem, trusted))
+
+
+async def _authorities(client: Client) -> bytes:
+    """The authorities that the server names, in PEM. Raises IdentityError."""
+    found: Any = msgspec.json.decode(await client.request("GET", CLUSTER_INFO, timeout_s=REQUEST_S))
+    try:
+        info = yaml.safe_load(found["data"]["kubeconfig"])
+        return base64.b64decode(info["clusters"][0]["cluster"]["certificate-authority-data"], validate=True)
+    except (KeyError, IndexError, TypeError, ValueError, binascii.Error, yaml.YAMLError):
+        raise IdentityError("the server's cluster-info has no authority") from None
 
 
 def _own(directory: Path) -> x509.Certificate:

@@ -11,7 +11,7 @@ import click
 import msgspec
 
 from situate.agent.agent import AgentError
-from situate.agent.control_plane_http import HttpControlPlane, cluster_of, own_authorities
+from situate.agent.control_plane_http import HttpControlPlane, own_authorities
 from situate.agent.hollow_nodes import HollowNodes
 from situate.agent.host import node_name
 from situate.agent.node_objects import hollow_shapes
@@ -23,6 +23,7 @@ from situate.cli.cluster.node_identity import (
     KUBECONFIG,
     NOT_JOINED,
     USER,
+    cluster_id,
     is_joined,
     join,
     joined_name,
@@ -152,7 +153,7 @@ async def _run_machine(kubeconfig: str | None, context: str | None, name: str, d
     access, own = await _as_node(kubeconfig, context, name, directory)
     async with Client(access, qps=-1, user_agent=USER_AGENT) as client:
         settings = NodeSettings(
-            own, directory, cluster=cluster_of(client.access), authorities=own_authorities(client.access)
+            own, directory, cluster=cluster_id(directory, client.access), authorities=own_authorities(client.access)
         )
         renewing = asyncio.create_task(renew_when_due(client, directory)) if is_joined(directory) else None
         try:

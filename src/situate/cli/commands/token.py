@@ -9,6 +9,7 @@ from urllib.parse import quote, urlsplit
 
 import click
 import msgspec
+from cryptography import x509
 
 from situate.cli.cluster.connection import Client
 from situate.cli.cluster.directory import Duration, server_address, settle, with_running
@@ -141,15 +142,14 @@ def _create_node_token(directory: Path, node: str, life: timedelta, now: datetim
     with_running(directory, lambda client: client.request("POST", SECRETS, body=body))
     address = server_address(directory)
     named = f" --name {node}" if node else ""
-    click.echo(f"situate node join {address} --token {made} --ca-hash {_authority_hash(directory)}{named}")
+    click.echo(f"situate node join {address} --token {made} {_authority_hashes(directory, now)}{named}")
     if is_loopback(urlsplit(address).hostname or ""):
         echo_notes([LOCAL])
 
 
-def _authority_hash(directory: Path) -> str:
-    from cryptography import x509
-
-    return key_hash(x509.load_pem_x509_certificate((directory / "pki" / "ca.crt").read_bytes()))
+def _authority_hashes(directory: Path, now: datetime) -> str:
+    bundle = x509.load_pem_x509_certificates(UserDirectory(directory).authority_bundle(now))
+    return " ".join(f"--ca-hash {key_hash(one)}" for one in bundle)
 
 
 def _account_token(directory: Path, account: str, life: timedelta) -> str:

@@ -3,6 +3,8 @@
 import asyncio
 import ssl
 import tempfile
+import time
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -20,8 +22,13 @@ from situate.cli.control_plane.process_agent import process_agent
 from situate.cli.control_plane.settings import ControlPlaneSettings
 from situate.core.reconcile.nodes.fencing import NodeProfile
 from situate.loop.logs import Log
+from situate.server.errors import StatusError
+from situate.server.identity.authority import SERVER
+from situate.server.identity.authority_files import CERTIFICATE, NEXT
+from situate.server.identity.secret_files import IdentityError, SecretFile
 from situate.server.identity.setup import IdentityParts
 from situate.server.registry.registry import Registry
+from situate.store.errors import StoreError
 
 NODE: Final = "node"
 """Below the control plane's directory: that of this machine as a node."""
@@ -29,6 +36,8 @@ RENEW_CERTIFICATE_S: Final = 24 * 3_600.0
 RETRY_CERTIFICATE_S: Final = 60.0
 """The first wait after a renewal that failed."""
 _IN_MEMORY: Final = Path("/dev/shm")  # noqa: S108 - our own file there has a random name and is private
+NOTICE_CERTIFICATES_S: Final = 1.0
+"""How soon a server uses keys and certificates that somebody has replaced."""
 
 _log = Log(__name__)
 
@@ -66,7 +75,7 @@ def agent_tls(directory: Path, identity: IdentityParts) -> ssl.SSLContext:
 
 
 def _load_certificate(directory: Path, identity: IdentityParts, tls: ssl.SSLContext) -> None:
-    credential = identity.authority.client(SERVER_NAME, (), now())
+    credential = identity.authority.server_client(SERVER_NAME, now())
     memory = _IN_MEMORY if _IN_MEMORY.is_dir() else directory  # a full disk must not keep a server from starting
     with tempfile.NamedTemporaryFile(dir=memory) as file:  # ssl reads nothing but files, and this one only we can read
         file.write(credential.certificate + credential.key)
@@ -75,19 +84,37 @@ def _load_certificate(directory: Path, identity: IdentityParts, tls: ssl.SSLCont
 
 
 async def renew_certificates(
-    settings: ControlPlaneSettings, identity: IdentityParts, tls: ssl.SSLContext, to_agents: ssl.SSLContext
+    settings: ControlPlaneSettings,
+    identity: IdentityParts,
+    tls: ssl.SSLContext,
+    to_agents: ssl.SSLContext,
+    renewed: Callable[[], Awaitable[None]],
 ) -> None:
-    """Until cancelled. A server may run for longer than a certificate is valid. If the disk is full, the old one
-    stays: it has a third of its life left. The next attempt comes after a growing wait."""
-    wait_s = RETRY_CERTIFICATE_S
+    """Until cancelled. A server may run for longer than a certificate is valid, and somebody may replace its keys
+    meanwhile. If the disk is full, the old certificate stays: it has a third of its life left. The next attempt comes
+    after a growing wait."""
+    authority, wait_s = identity.authority, RETRY_CERTIFICATE_S
+    files = [SecretFile(authority.folder / name) for name in (CERTIFICATE, SERVER, NEXT)]
+    next_check = time.monotonic()
     while True:
-        try:
-            tls.load_cert_chain(identity.authority.server_certificate(settings.host_names(), now()))
-            _load_certificate(settings.directory, identity, to_agents)
-        except OSError as error:
-            _log.error("The server's certificate could not be renewed; the old one stays", err=error, retry_s=wait_s)
-            await asyncio.sleep(wait_s)
-            wait_s = min(2 * wait_s, RENEW_CERTIFICATE_S)
-        else:
-            wait_s = RETRY_CERTIFICATE_S
-            await asyncio.sleep(RENEW_CERTIFICATE_S)
+        changed = [file.changed() for file in files]
+        ended = authority.previous is not None and now() >= authority.previous_until
+        if any(changed) or ended or time.monotonic() >= next_check:
+            try:
+                authority.reload(now())
+                if authority.previous is not None and now() >= authority.previous_until:
+                    authority.drop_previous(now())
+                tls.load_verify_locations(cadata=authority.bundle.decode())
+                tls.load_cert_chain(authority.server_certificate(settings.host_names(), now()))
+                _load_certificate(settings.directory, identity, to_agents)
+                await renewed()
+            except (OSError, IdentityError, StatusError, StoreError) as error:
+                _log.error(
+                    "The server's certificate could not be renewed; the old one stays", err=error, retry_s=wait_s
+                )
+                next_check = time.monotonic() + wait_s
+                wait_s = min(2 * wait_s, RENEW_CERTIFICATE_S)
+            else:
+                wait_s = RETRY_CERTIFICATE_S
+                next_check = time.monotonic() + RENEW_CERTIFICATE_S
+        await asyncio.sleep(NOTICE_CERTIFICATES_S)

@@ -39,7 +39,7 @@ from situate.server.http.descriptors import fit_descriptors
 from situate.server.http.server import Server, serve
 from situate.server.http.settings import ServerSettings as HttpSettings
 from situate.server.identity.audit_policy import read_policy
-from situate.server.identity.bootstrap import bootstrap
+from situate.server.identity.bootstrap import bootstrap, publish_authorities
 from situate.server.identity.create_handlers import restricted
 from situate.server.identity.joining.node_joins import NodeJoins
 from situate.server.identity.kubeconfig import ensure_kubeconfig
@@ -172,7 +172,7 @@ async def _open(settings: ControlPlaneSettings) -> AsyncIterator[tuple[Server, S
         )
         await registry.start()
         stack.push_async_callback(registry.aclose)
-        await bootstrap(registry, identity.authority.pem.decode())
+        await bootstrap(registry, identity.authority.bundle.decode())
         await configure(registry, transactions)
         # 3. The API on the network.
         binder = Binder(registry, time.time_ns, transactions.node_locks)
@@ -191,9 +191,14 @@ async def _open(settings: ControlPlaneSettings) -> AsyncIterator[tuple[Server, S
             registered.set()
         parts.append(Part("snapshot-lag", lag.run))
         parts.append(Part("revocations", lambda: share_always(registry, identity.authority.folder / REVOKED)))
-        parts.append(Part("certificates", lambda: renew_certificates(settings, identity, tls, to_agents)))
+        parts.append(Part("certificates", lambda: renew_certificates(settings, identity, tls, to_agents, renewed)))
         if settings.process_node:
             parts.append(Part("machine-node", lambda: machine_agent(settings, registry, logs).run()))
+
+        async def renewed() -> None:
+            ensure_kubeconfig(settings.directory / KUBECONFIG, identity.authority, server.url, ADMIN, MASTERS, now())
+            await publish_authorities(registry, identity.authority.bundle.decode())
+
         supervisor = Supervisor(parts)
         server = await _serve(
             settings, store, registry, views, identity, binder, logs, tls, (metrics, counts, lag), supervisor

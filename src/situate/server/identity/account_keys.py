@@ -40,6 +40,13 @@ class PreviousKey(Struct, frozen=True, forbid_unknown_fields=True, rename="camel
     """PEM."""
     until: datetime
 
+    def key(self) -> ec.EllipticCurvePublicKey:
+        """Raises ValueError."""
+        key = serialization.load_pem_public_key(self.public_key.encode())
+        if not isinstance(key, ec.EllipticCurvePublicKey):
+            raise ValueError("a key of another type than ECDSA")
+        return key
+
 
 class AccountKeys:
     def __init__(
@@ -57,7 +64,7 @@ class AccountKeys:
         self.id = key_id(key.public_key())
         self._public: dict[str, tuple[ec.EllipticCurvePublicKey, datetime | None]] = {}
         for one in previous:
-            self._public[key_id(_public(one))] = (_public(one), one.until)
+            self._public[key_id(one.key())] = (one.key(), one.until)
         self._public[self.id] = (key.public_key(), None)
 
     def refresh(self) -> None:
@@ -82,7 +89,7 @@ def open_account_keys(folder: Path) -> AccountKeys:
 def rotate_account_key(folder: Path, overlap: timedelta, now: datetime) -> None:
     """A new key signs from now on; tokens of the former stay valid for `overlap`. The caller holds the lock."""
     former = _read_key(folder / KEY).public_key()
-    kept = [one for one in read_previous(folder) if one.until > now and key_id(_public(one)) != key_id(former)]
+    kept = [one for one in read_previous(folder) if one.until > now and key_id(one.key()) != key_id(former)]
     if len(kept) >= MAX_PREVIOUS:
         raise IdentityError(f"{folder / PREVIOUS} has {MAX_PREVIOUS} keys that still count; wait until one has ended")
     pem = former.public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
@@ -98,7 +105,7 @@ def read_previous(folder: Path) -> list[PreviousKey]:
     try:
         found = msgspec.json.decode(SecretFile(path).text() or "[]", type=list[PreviousKey])
         for one in found:
-            _public(one)
+            one.key()
     except (msgspec.DecodeError, ValueError) as error:
         raise IdentityError(f"{path} is damaged: {error}") from None
     return found
@@ -107,13 +114,6 @@ def read_previous(folder: Path) -> list[PreviousKey]:
 def key_id(key: ec.EllipticCurvePublicKey) -> str:
     encoded = key.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
     return jwt.utils.base64url_encode(hashlib.sha256(encoded).digest()).decode()
-
-
-def _public(one: PreviousKey) -> ec.EllipticCurvePublicKey:
-    key = serialization.load_pem_public_key(one.public_key.encode())
-    if not isinstance(key, ec.EllipticCurvePublicKey):
-        raise ValueError("a key of another type than ECDSA")
-    return key
 
 
 def _read_key(path: Path) -> ec.EllipticCurvePrivateKey:

@@ -12,6 +12,7 @@ from cryptography import x509
 from cryptography.x509.oid import NameOID
 
 from situate.server.errors import StatusError
+from situate.server.identity.certificates import issuer_identifier
 from situate.server.identity.joining.bootstrap_tokens import BootstrapTokens
 from situate.server.identity.revocation import RevocationList
 from situate.server.identity.secret_files import IdentityError
@@ -34,6 +35,7 @@ def unauthorized() -> StatusError:
 class _Known(NamedTuple):
     caller: Caller
     serial: int
+    issuer: bytes
     start: datetime
     end: datetime
 
@@ -47,6 +49,7 @@ class Authentication:
         accounts: AccountTokens | None = None,
         bootstrap: BootstrapTokens | None = None,
         revoked: Callable[[], RevocationList] = RevocationList,
+        issuers: Callable[[], frozenset[bytes]] | None = None,
         anonymous: bool = True,
     ) -> None:
         self.last_error = ""
@@ -56,6 +59,8 @@ class Authentication:
         self._accounts = accounts
         self._bootstrap = bootstrap
         self._revoked = revoked
+        self._issuers = issuers
+        """The authorities that count by now: those of an open connection, or of the TLS context, may not."""
         self._anonymous = anonymous
         self._known: dict[tuple[bytes, str], _Known] = {}
 
@@ -112,6 +117,8 @@ class Authentication:
                 self._known[der, agent] = known
         # TLS has checked the time when the connection was opened, which may be long ago.
         good = known.start <= self._clock() <= known.end and known.caller.name
+        if self._issuers is not None and known.issuer not in self._issuers():
+            return None
         return known.caller if good and not self._revoked().has(known.serial, known.caller.name, known.start) else None
 
 
@@ -126,7 +133,13 @@ def _read(der: bytes, agent: str) -> _Known:
         extra=extra,
         agent=agent,
     )
-    return _Known(caller, certificate.serial_number, certificate.not_valid_before_utc, certificate.not_valid_after_utc)
+    return _Known(
+        caller,
+        certificate.serial_number,
+        issuer_identifier(certificate),
+        certificate.not_valid_before_utc,
+        certificate.not_valid_after_utc,
+    )
 
 
 def _with_agent(caller: Caller | None, agent: str) -> Caller | None:

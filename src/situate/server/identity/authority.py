@@ -1,6 +1,6 @@
 """The certificate authority of the server, in a folder that only its owner can read. Created at first start.
 
-    ca.crt  ca.key           the authority, for ten years
+    ca.crt  ca.key           the authority, for ten years; see authority_files.py for its replacement
     service-accounts.key     signs the tokens of service accounts; see account_keys.py
     server.pem               the server's certificate and key, for a year; renewed when a third of that is left
     revoked                  what was revoked; see revocation.py
@@ -18,17 +18,25 @@ import ssl
 import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from situate.server.identity import certificates
 from situate.server.identity.account_keys import KEY as ACCOUNTS_KEY
 from situate.server.identity.account_keys import open_account_keys
+from situate.server.identity.authority_files import (
+    CERTIFICATE,
+    KEY,
+    PREVIOUS,
+    READABLE,
+    complete,
+    read_certificate,
+    read_previous,
+)
 from situate.server.identity.certificates import Credential
 from situate.server.identity.secret_files import (
     PRIVATE_FOLDER,
@@ -38,10 +46,8 @@ from situate.server.identity.secret_files import (
     write_private,
 )
 
-CERTIFICATE: Final = "ca.crt"
-KEY: Final = "ca.key"
 SERVER: Final = "server.pem"
-READABLE: Final = 0o644
+NEVER: Final = datetime.max.replace(tzinfo=UTC)
 
 NAMES: Final = (
     "localhost",
@@ -54,11 +60,20 @@ NAMES: Final = (
 """Names of the server, beside the machine's and the configured ones."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Authority:
+    """It changes when somebody replaces its files and `reload` notices."""
+
     folder: Path
     certificate: x509.Certificate
     key: ec.EllipticCurvePrivateKey
+    previous: tuple[x509.Certificate, ec.EllipticCurvePrivateKey] | None = None
+    """The former authority, which counts until the overlap ends."""
+    previous_until: datetime = NEVER
+    _issuers: frozenset[bytes] = frozenset()
+
+    def __post_init__(self) -> None:
+        self._issuers = frozenset(map(certificates.key_identifier, self._trusted()))
 
     @property
     def pem(self) -> bytes:
@@ -68,7 +83,38 @@ class Authority:
     @property
     def bundle(self) -> bytes:
         """The certificates of all authorities that clients of this server trust."""
-        return self.pem
+        return self.pem + (certificates.pem(self.previous[0]) if self.previous is not None else b"")
+
+    def issuers(self) -> frozenset[bytes]:
+        """The identifiers of the keys whose client certificates count."""
+        return self._issuers
+
+    def _trusted(self) -> list[x509.Certificate]:
+        return [self.certificate, *([self.previous[0]] if self.previous is not None else [])]
+
+    def reload(self, now: datetime) -> None:
+        """Read the files again. Raises IdentityError; then nothing has changed."""
+        complete(self.folder, running=True)
+        new = open_authority(self.folder, now)
+        self.certificate, self.key = new.certificate, new.key
+        self.previous, self.previous_until = new.previous, new.previous_until
+        self._issuers = new._issuers
+
+    def drop_previous(self, now: datetime) -> None:
+        """End the overlap. The server's certificate comes first: without it, the server could not start."""
+        self.previous_until = now
+        self.server_certificate((), now)
+        self.previous, self.previous_until = None, NEVER
+        self._issuers = frozenset((certificates.key_identifier(self.certificate),))
+        write_private(self.folder / CERTIFICATE, self.pem, READABLE)
+        (self.folder / PREVIOUS).unlink(missing_ok=True)
+        sync_folder(self.folder)
+
+    def for_servers(self, now: datetime) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
+        """Who signs what servers show: during the overlap the former authority, which all clients know."""
+        if self.previous is not None and now < self.previous_until:
+            return self.previous
+        return self.certificate, self.key
 
     def client(
         self, user: str, groups: Iterable[str], now: datetime, life: timedelta = certificates.LEAF_LIFE
@@ -97,12 +143,26 @@ class Authority:
         wanted = [*dict.fromkeys(map(_plain, (*NAMES, *([host] if host.isascii() and host else []), *names)))]
         if path.exists():
             current = self._own_server(path)
-            if not certificates.due(current, now) and set(wanted) <= _names(current):
+            signed = certificates.is_issued_by(current, self.for_servers(now)[0])
+            if signed and not certificates.due(current, now) and set(wanted) <= _names(current):
                 return path
-            wanted = [*dict.fromkeys((*wanted, *sorted(_names(current))))]
-        made, key = certificates.server_certificate(self.certificate, self.key, wanted, now)
+        return self.renew_server(wanted, now)
+
+    def renew_server(self, names: Sequence[str], now: datetime) -> Path:
+        """A new certificate and key of the server, for these names and those of the current one."""
+        path = self.folder / SERVER
+        current = sorted(_names(self._own_server(path))) if path.exists() else []
+        made, key = certificates.server_certificate(*self.for_servers(now), [*dict.fromkeys((*names, *current))], now)
         write_private(path, certificates.pem(made) + certificates.key_pem(key))
         return path
+
+    def server_client(self, user: str, now: datetime) -> Credential:
+        """The certificate with which the server shows itself to agents."""
+        key = certificates.new_key()
+        made = certificates.client_certificate(
+            *self.for_servers(now), certificates.subject(user), key.public_key(), now
+        )
+        return Credential(certificates.pem(made), certificates.key_pem(key))
 
     def tls(self, names: Sequence[str], now: datetime) -> ssl.SSLContext:
         """TLS 1.2 or newer. A client certificate is optional; if there is one, it must be valid and ours.
@@ -115,21 +175,19 @@ class Authority:
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.options |= ssl.OP_NO_COMPRESSION | ssl.OP_NO_RENEGOTIATION
         context.verify_mode = ssl.CERT_OPTIONAL
-        context.load_verify_locations(cadata=self.pem.decode())
+        context.load_verify_locations(cadata=self.bundle.decode())
         context.load_cert_chain(self.server_certificate(names, now))
         context.set_alpn_protocols(["http/1.1"])
         return context
 
     def _own_server(self, path: Path) -> x509.Certificate:
         text = read_private(path).encode()
-        current = _certificate(path, text)
+        current = read_certificate(path, text)
         key = certificates.read_key(path, text)
         if current.public_key() != key.public_key():
             raise IdentityError(f"{path} is damaged: its certificate and its key do not match")
-        try:
-            current.verify_directly_issued_by(self.certificate)
-        except (ValueError, TypeError, InvalidSignature) as error:
-            raise IdentityError(f"{path} was not signed by {self.folder / CERTIFICATE}; move it away") from error
+        if not any(certificates.is_issued_by(current, one) for one in self._trusted()):
+            raise IdentityError(f"{path} was not signed by {self.folder / CERTIFICATE}; move it away")
         return current
 
 
@@ -137,6 +195,7 @@ def open_authority(folder: Path, now: datetime) -> Authority:
     """The authority in this folder; a new one if the folder does not exist."""
     if not folder.exists():
         _make(folder, now)
+    complete(folder)
     for name in (CERTIFICATE, KEY, ACCOUNTS_KEY):
         if not (folder / name).exists():
             raise IdentityError(f"{folder / name} is missing; restore it, or move {folder} away to start over")
@@ -144,14 +203,17 @@ def open_authority(folder: Path, now: datetime) -> Authority:
         text = (folder / CERTIFICATE).read_bytes()
     except OSError as error:
         raise IdentityError(f"{folder / CERTIFICATE} cannot be read: {error.strerror}") from error
-    certificate = _certificate(folder / CERTIFICATE, text)
+    certificate = read_certificate(folder / CERTIFICATE, text)
     key = certificates.read_key(folder / KEY, read_private(folder / KEY).encode())
     if certificate.public_key() != key.public_key():
         raise IdentityError(f"{folder / CERTIFICATE} and {folder / KEY} do not match")
     if now > certificate.not_valid_after_utc:
         raise IdentityError(f"{folder / CERTIFICATE} expired on {certificate.not_valid_after_utc:%Y-%m-%d}")
     open_account_keys(folder)  # raises if it is damaged
-    return Authority(folder, certificate, key)
+    former = read_previous(folder)
+    if former is None:
+        return Authority(folder, certificate, key)
+    return Authority(folder, certificate, key, former.read(folder / PREVIOUS), former.until)
 
 
 def _make(folder: Path, now: datetime) -> None:
@@ -170,13 +232,6 @@ def _make(folder: Path, now: datetime) -> None:
         if not (isinstance(error, OSError) and folder.exists()):
             raise
     sync_folder(folder.parent)
-
-
-def _certificate(path: Path, text: bytes) -> x509.Certificate:
-    try:
-        return x509.load_pem_x509_certificate(text)
-    except ValueError as error:
-        raise IdentityError(f"{path} is damaged: it has no certificate") from error
 
 
 def _plain(name: str) -> str:

@@ -49,6 +49,13 @@ async def bootstrap(registry: BootstrapRegistry, client_ca: str, more: Iterable[
     return written + await aggregate_cluster_roles(registry)
 
 
+async def publish_authorities(registry: BootstrapRegistry, client_ca: str) -> None:
+    """Write the certificates of the authorities where servers and nodes look for them."""
+    for one in bootstrap_objects(client_ca):
+        if one["kind"] == "ConfigMap":
+            await _ensure(registry, one)
+
+
 async def aggregate_cluster_roles(registry: BootstrapRegistry) -> int:
     """Write the rules of aggregated ClusterRoles into them, for readers. Returns how many changed.
 

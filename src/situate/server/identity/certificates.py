@@ -69,6 +69,27 @@ def due(certificate: x509.Certificate, now: datetime) -> bool:
     return now >= end - (end - start) / 3
 
 
+def is_issued_by(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
+    try:
+        certificate.verify_directly_issued_by(authority)
+    except (ValueError, TypeError, InvalidSignature):
+        return False
+    return True
+
+
+def key_identifier(authority: x509.Certificate) -> bytes:
+    """By which the certificates that it has signed name its key."""
+    return authority.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value.digest
+
+
+def issuer_identifier(certificate: x509.Certificate) -> bytes:
+    """The identifier of the key that has signed it; empty if it has none."""
+    try:
+        return certificate.extensions.get_extension_for_class(x509.AuthorityKeyIdentifier).value.key_identifier or b""
+    except x509.ExtensionNotFound:
+        return b""
+
+
 def authority_certificate(key: ec.EllipticCurvePrivateKey, now: datetime) -> x509.Certificate:
     name = subject("situate")
     usage = _usage(signs_certificates=True)

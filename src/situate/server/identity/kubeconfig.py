@@ -25,7 +25,7 @@ def ensure_kubeconfig(
     if path.exists() and _is_good(path, authority, url, now):
         return False
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = kubeconfig(url, authority.pem, authority.client(user, groups, now), namespace)
+    text = kubeconfig(url, authority.bundle, authority.client(user, groups, now), namespace)
     write_private(path, text.encode())
     return True
 
@@ -71,7 +71,7 @@ def _is_good(path: Path, authority: Authority, url: str, now: datetime) -> bool:
             raise IdentityError(f"{path} is the kubeconfig of another cluster; move it away")
         cluster, user = content["clusters"][0]["cluster"], content["users"][0]["user"]
         certificate = x509.load_pem_x509_certificate(base64.b64decode(user["client-certificate-data"]))
-        same = cluster["certificate-authority-data"] == _encoded(authority.pem)
+        same = cluster["certificate-authority-data"] == _encoded(authority.bundle)
     except (KeyError, IndexError, TypeError, ValueError) as error:
         raise IdentityError(f"{path} is damaged: the server did not write it; move it away") from error
     return same and cluster.get("server") == url and not due(certificate, now)

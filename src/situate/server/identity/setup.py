@@ -68,6 +68,7 @@ def open_identity(
         accounts=accounts,
         bootstrap=BootstrapTokens(objects),
         revoked=Revocations(folder / AUTHORITY / REVOKED, objects),
+        issuers=authority.issuers,
         anonymous=anonymous,
     )
     restriction = NodeRestriction(objects, authorization)

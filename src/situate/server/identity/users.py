@@ -71,7 +71,7 @@ class UserDirectory:
 
     def add_certificate(self, user: str, groups: Sequence[str], life: timedelta, now: datetime) -> Credential:
         _check(user, groups)
-        with self._locked():
+        with self.locked():
             issued = [one for one in self._certificates() if one.expires > now]
             if len(issued) >= MAX_ISSUED:
                 raise IdentityError(f"{self._issued} has {MAX_ISSUED} certificates already; remove some users")
@@ -86,7 +86,7 @@ class UserDirectory:
         """The token, which is told once and stored nowhere."""
         _check(user, groups)
         token, token_id = secrets.token_urlsafe(TOKEN_BYTES), secrets.token_hex(ID_BYTES)
-        with self._locked():
+        with self.locked():
             kept = [one for one in self._tokens.entries() if one.is_good(now)]
             if len(kept) >= MAX_ISSUED:
                 raise IdentityError(f"there are {MAX_ISSUED} tokens already; revoke some")
@@ -115,7 +115,7 @@ class UserDirectory:
 
     def remove(self, user: str, now: datetime) -> int:
         """Revoke all credentials of a user, from the next request on. Returns how many were good until now."""
-        with self._locked():
+        with self.locked():
             revoked = read_revoked(self._revoked)
             good = {
                 int(one.serial, 16): one.expires
@@ -133,12 +133,12 @@ class UserDirectory:
 
     def revoke_all_before(self, user: str, now: datetime) -> None:
         """Revoke every certificate that this user was ever given, also those that are in no list, such as a node's."""
-        with self._locked():
+        with self.locked():
             revoke(self._revoked, RevocationList({}, {user: now}), now)
 
     def revoke_token(self, token_id: str) -> str:
         """The user whose token it was. Raises IdentityError if there is none."""
-        with self._locked():
+        with self.locked():
             tokens = self._tokens.entries()
             found = [one for one in tokens if token_id in (one.id, one.sha256[:10])]
             if not found:
@@ -153,7 +153,7 @@ class UserDirectory:
             raise IdentityError(f"{self._issued} is damaged: {error}") from error
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
+    def locked(self) -> Iterator[None]:
         """One command changes the files at a time."""
         descriptor = os.open(self._folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE)
         try:
