@@ -92,10 +92,13 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
     made = Cluster(tmp_path)
     said = made.situate("up", "--process-node", "--nodes", "0", "--port", "0")
     assert "this machine" in said
+    log = (tmp_path / ".situate" / "server.log").read_text()
+    assert "This machine is a node: whoever may create pods in this cluster runs commands on this machine as" in log
     try:
         yield made
     finally:
         made.situate("down", "--delete")
+        assert not list(tmp_path.glob(".situate*"))
 
 
 def manifests(mark: str) -> str:

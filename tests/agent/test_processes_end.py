@@ -1,6 +1,7 @@
 """Everything that a pod started ends with it: daemons, probes, hooks, and what a killed shim leaves behind."""
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -45,6 +46,16 @@ def daemon(mark: str) -> list[str]:
     return [sys.executable, "-c", DAEMON, mark]
 
 
+def daemons(mark: str) -> list[int]:
+    """Those whose session has lost its leader: they have forked twice, and nobody is left who knows them."""
+    found = []
+    for pid in processes_with(mark):
+        with contextlib.suppress(ProcessLookupError):
+            if not Path(f"/proc/{os.getsid(pid)}").exists():
+                found.append(pid)
+    return found
+
+
 def shim_of(directory: Path) -> int:
     """The pid of the only shim there."""
     (found,) = directory.glob("pods/*/containers/*/*/started")
@@ -52,14 +63,14 @@ def shim_of(directory: Path) -> int:
     return pid
 
 
-def ended(given: dict[str, Any], tmp_path: Path, mark: str, count: int, *, grace_s: int = 0) -> FakePlane:
-    """Run a pod until so many of its processes run; then delete it, and nothing of it is left."""
+def ended(given: dict[str, Any], tmp_path: Path, mark: str, *, begun: int = 1, grace_s: int = 0) -> FakePlane:
+    """Run a pod until so many of its daemons run; then delete it, and nothing of it is left."""
     plane = FakePlane()
 
     async def told() -> None:
         plane.put(given)
         async with running(agent_of(plane, tmp_path)):
-            await until(lambda: plane.phase() == "Running" and len(processes_with(mark)) >= count)
+            await until(lambda: plane.phase() == "Running" and len(daemons(mark)) >= begun)
             plane.ask_to_go("p", grace_s=grace_s)
             await until(lambda: not plane.pods_held)
             assert not processes_with(mark)
@@ -70,24 +81,24 @@ def ended(given: dict[str, Any], tmp_path: Path, mark: str, count: int, *, grace
 
 def test_a_daemon_of_the_container_ends_with_it(tmp_path: Path, mark: str) -> None:
     script = f"{sys.executable} -c '{DAEMON}' {mark}; exec sleep 100"
-    ended(pod(shell(script)), tmp_path, mark, 1)
+    ended(pod(shell(script)), tmp_path, mark)
 
 
 @pytest.mark.parametrize("kind", ["livenessProbe", "readinessProbe", "startupProbe"])
 def test_a_daemon_of_a_probe_ends_with_the_container(kind: str, tmp_path: Path, mark: str) -> None:
     probe: dict[str, Any] = {kind: {"exec": {"command": daemon(mark)}, "periodSeconds": 100}}
-    ended(pod(shell("exec sleep 100", **probe)), tmp_path, mark, 1)
+    ended(pod(shell("exec sleep 100", **probe)), tmp_path, mark)
 
 
 def test_a_daemon_of_a_post_start_hook_ends_with_the_container(tmp_path: Path, mark: str) -> None:
     hook = {"postStart": {"exec": {"command": daemon(mark)}}}
-    ended(pod(shell("exec sleep 100", lifecycle=hook)), tmp_path, mark, 1)
+    ended(pod(shell("exec sleep 100", lifecycle=hook)), tmp_path, mark)
 
 
 def test_a_daemon_of_a_pre_stop_hook_ends_with_the_container(tmp_path: Path, mark: str) -> None:
     hook = {"preStop": {"exec": {"command": daemon(mark)}}}
     given = pod(shell(f": {mark}; sleep 100; :", lifecycle=hook))
-    ended(given, tmp_path, mark, 1, grace_s=3)
+    ended(given, tmp_path, mark, begun=0, grace_s=3)
 
 
 def test_a_post_start_hook_that_fails_restarts_the_container(tmp_path: Path) -> None:
@@ -122,7 +133,7 @@ def test_a_post_start_hook_is_not_run_again_by_the_next_agent(tmp_path: Path) ->
 def test_a_pre_stop_hook_that_hangs_ends_with_the_grace_period(tmp_path: Path, mark: str) -> None:
     hook = {"preStop": {"exec": {"command": ["sh", "-c", "trap '' TERM; setsid sleep 100; :", mark]}}}
     given = pod(shell(f": {mark}; sleep 100; :", lifecycle=hook))
-    plane = ended(given, tmp_path, mark, 1, grace_s=1)
+    plane = ended(given, tmp_path, mark, begun=0, grace_s=1)
     assert plane.said("FailedPreStopHook") == ["PreStopHook failed: it took too long"]
 
 
@@ -158,17 +169,15 @@ def groups() -> Iterator[Cgroups]:
     if found is None:
         pytest.skip("this machine lets us make no control groups")
     yield found
-    for top, directories, _ in os.walk(found._root, topdown=False):
-        for one in directories:
-            Path(top, one).rmdir()
-    found._root.rmdir()
+    found.prune()
+    assert not found._root.exists()
 
 
 def killed_shim(agent: NodeAgent, plane: FakePlane, tmp_path: Path, mark: str, script: str) -> None:
     async def told() -> None:
         plane.put(pod(shell(script), restartPolicy="Never"))
         async with running(agent):
-            await until(lambda: plane.phase() == "Running" and len(processes_with(mark)) >= 2)
+            await until(lambda: plane.phase() == "Running" and daemons(mark) and len(processes_with(mark)) >= 3)
             os.kill(shim_of(tmp_path), signal.SIGKILL)
             await until(lambda: plane.phase() == "Failed")
             assert not processes_with(mark)
@@ -215,7 +224,7 @@ def test_what_a_shim_left_behind_while_there_was_no_agent_ends_with_the_next_one
     async def told() -> None:
         plane.put(pod(shell(f"{sys.executable} -c '{DAEMON}' {mark}; sleep 100"), restartPolicy="Never"))
         async with running(agent_of(plane, tmp_path)):
-            await until(lambda: plane.is_ready() and processes_with(mark))
+            await until(lambda: plane.is_ready() and daemons(mark))
         os.kill(shim_of(tmp_path), signal.SIGKILL)
         await asyncio.sleep(0.05)
         assert processes_with(mark)

@@ -149,6 +149,7 @@ class NodeAgent:
             allocatable=self.facts.allocatable(),
             backoff=self._settings.backoff,
             assign_ports=self.pods.assign_ports,
+            security=self._settings.security,
             stop_within_s=self._stop_within_s,
             may_start=lambda: self.pods.is_current,
             next_report=self._lease.next_report,

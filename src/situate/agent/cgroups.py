@@ -63,6 +63,12 @@ class Cgroups:
                     os.kill(pid, signal.SIGKILL)
             time.sleep(KILL_ROUND_S)
 
+    def prune(self) -> None:
+        """Remove all groups without processes, and this one if none is left."""
+        for top, _, _ in os.walk(self._root, topdown=False):
+            with contextlib.suppress(OSError):
+                Path(top).rmdir()
+
     def remove(self, pod: str) -> None:
         """Remove all groups of a pod, and kill what is left in them."""
         for group in self._root.glob(f"{pod}/*/"):

@@ -18,7 +18,8 @@ from situate.agent.environment import (
 )
 from situate.agent.pod_lifecycle import ContainerStart
 from situate.agent.runtime import ContainerConfig, ProcessSecurity, ResourceLimits
-from situate.agent.volumes import check_mounts, prepare_volumes, volume_references
+from situate.agent.security import NodeSecurity, fs_group, process_security
+from situate.agent.volumes import VolumeOwner, check_mounts, prepare_volumes, variable_of, volume_references
 from situate.core.model.quantity import milli_value, value
 
 INHERITED: Final = ("PATH", "LANG", "LC_ALL", "TZ")
@@ -31,23 +32,31 @@ def references(pod: Mapping[str, Any], spec: Mapping[str, Any]) -> Sequence[Conf
 
 
 def container_config(
-    pod: Mapping[str, Any], spec: Mapping[str, Any], start: ContainerStart, around: EnvironmentSources, home: Path
+    pod: Mapping[str, Any],
+    spec: Mapping[str, Any],
+    start: ContainerStart,
+    around: EnvironmentSources,
+    home: Path,
+    node: NodeSecurity,
 ) -> ContainerConfig:
     """Create the pod's directory and volumes if they do not exist. Raises ContainerConfigError."""
     check_mounts(spec)
-    work = home / "work"
-    work.mkdir(mode=0o755, exist_ok=True)
+    security = process_security(pod, spec, node)
+    work = _work(home / "work", security)
+    volumes = prepare_volumes(pod, home / "volumes", around, VolumeOwner(security.user, security.group, fs_group(pod)))
     base = {
         **{name: os.environ[name] for name in INHERITED if name in os.environ},
         "HOME": str(work),
         "HOSTNAME": pod["spec"].get("hostname") or pod["metadata"]["name"],
         "SITUATE_POD_DIR": str(work),
         **around.base,
-        **prepare_volumes(pod, home / "volumes", around),
+        **volumes,
     }
     env = variables(pod, spec, replace(around, base=base))
     argv, cwd = command_line(spec, env), spec.get("workingDir") or str(work)
     _check_no_nul(argv, env, cwd)
+    if security.writable is not None:
+        security = replace(security, writable=(str(work), *_writable(pod, spec, volumes)))
     return ContainerConfig(
         pod=pod["metadata"]["uid"],
         container=spec["name"],
@@ -57,9 +66,31 @@ def container_config(
         env=env,
         cwd=cwd,
         chdir_as_user=bool(spec.get("workingDir")),
-        security=ProcessSecurity(_security(pod, spec, "runAsUser"), _security(pod, spec, "runAsGroup")),
+        security=security,
         limits=_limits(spec),
     )
+
+
+def _work(path: Path, security: ProcessSecurity) -> Path:
+    """The directory of the pod's containers. If they have several users, all of them may write there."""
+    if not path.exists():
+        path.mkdir()
+        path.chmod(0o755)  # whatever the umask
+        if security.user is not None and security.group is not None:
+            os.chown(path, security.user, security.group)
+    elif security.user is not None and path.stat().st_uid != security.user:
+        path.chmod(0o777)
+    return path
+
+
+def _writable(pod: Mapping[str, Any], spec: Mapping[str, Any], volumes: Mapping[str, str]) -> list[str]:
+    """The volumes that a container with a read-only root may write to: those that it mounts so."""
+    kinds = {one["name"]: one for one in pod["spec"].get("volumes", ())}
+    return [
+        volumes[variable_of(mount["name"])]
+        for mount in spec.get("volumeMounts", ())
+        if not mount.get("readOnly") and {"emptyDir", "hostPath"} & set(kinds.get(mount["name"], ()))
+    ]
 
 
 def _check_no_nul(argv: Sequence[str], env: Mapping[str, str], cwd: str) -> None:
@@ -72,11 +103,6 @@ def _check_no_nul(argv: Sequence[str], env: Mapping[str, str], cwd: str) -> None
     for what, found in where.items():
         if found:
             raise ContainerConfigError(f"{what} has a NUL character")
-
-
-def _security(pod: Mapping[str, Any], spec: Mapping[str, Any], name: str) -> int | None:
-    own: int | None = (spec.get("securityContext") or {}).get(name)
-    return own if own is not None else (pod["spec"].get("securityContext") or {}).get(name)
 
 
 def _limits(spec: Mapping[str, Any]) -> ResourceLimits:

@@ -94,7 +94,7 @@ def _become(order: Order, argv: Sequence[str], shim: int, pipes: tuple[int, int,
         step = f'exec: "{argv[0]}"'
         os.execvpe(argv[0], list(argv), order["env"])  # noqa: S606
     except (OSError, ValueError, LookupError, TypeError, ArithmeticError) as error:
-        why = "executable file not found in $PATH" if _not_found(error, argv) else _words(error)
+        why = "executable file not found in $PATH" if _not_found(error, argv, order["env"]) else _words(error)
         os.write(failed, f"{step}: {why}".encode())
     finally:
         os._exit(FAILED_CODE)
@@ -108,8 +108,12 @@ def close_others(kept: tuple[int, ...] = ()) -> None:
                 os.close(int(one))
 
 
-def _not_found(error: Exception, argv: Sequence[str]) -> bool:
-    return isinstance(error, FileNotFoundError) and "/" not in argv[0]
+def _not_found(error: Exception, argv: Sequence[str], env: dict[str, str]) -> bool:
+    """Also if the search ended at a directory that this user may not enter."""
+    if "/" in argv[0] or not isinstance(error, FileNotFoundError | PermissionError):
+        return False
+    folders = env.get("PATH", os.defpath).split(os.pathsep)
+    return not any(os.path.isfile(os.path.join(one, argv[0])) for one in folders)  # noqa: PTH113, PTH118
 
 
 def _words(error: Exception) -> str:

@@ -22,7 +22,7 @@ from situate.agent.desired_state import DesiredState, Snapshot, decode_snapshot
 from situate.agent.lease import NodeLease
 from situate.agent.node_status import NodeStatusManager
 from situate.agent.pod_status import TerminationReason
-from situate.agent.ports import Ports, assign_ports, free_port
+from situate.agent.ports import Ports, assign_ports, first_port_of, free_port
 from situate.agent.runtime import Runtime
 from situate.agent.settings import NodeSettings
 from situate.agent.worker import FINISHED, LONGEST_PROBLEM, PodWorker, WorkerContext
@@ -144,7 +144,8 @@ class PodManager:
 
     def assign_ports(self, pod: Mapping[str, Any]) -> Ports:
         taken = {real for worker in self.workers.values() for own in worker.ports.values() for real in own.values()}
-        return assign_ports(pod, taken, free_port)
+        lowest = first_port_of(self._settings.security.user)
+        return assign_ports(pod, taken, lambda number: free_port(number, lowest))
 
     # -- the snapshot ------------------------------------------------------------------------------------------------
 

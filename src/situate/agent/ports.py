@@ -10,9 +10,11 @@ import json
 import socket
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from situate.agent.pod_lifecycle import containers_of
+
+FIRST_PORT: Final = Path("/proc/sys/net/ipv4/ip_unprivileged_port_start")
 
 Ports = dict[str, dict[str, int]]
 """Assigned ports, by container and containerPort."""
@@ -41,8 +43,10 @@ def assign_ports(pod: Mapping[str, Any], taken: set[int], free: Callable[[int], 
     return made
 
 
-def free_port(number: int) -> int:
-    """The port if nobody listens there, else a free one. Another process may take it a moment later."""
+def free_port(number: int, lowest: int = 0) -> int:
+    """The port if nobody listens there and it is not below `lowest`, else a free one. Another process may take it a
+    moment later."""
+    number = number if number >= lowest else 0
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as asked:
         asked.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -51,6 +55,14 @@ def free_port(number: int) -> int:
             asked.bind(("", 0))
         found: int = asked.getsockname()[1]
     return found
+
+
+def first_port_of(user: int) -> int:
+    """The first port that a user may listen on."""
+    try:
+        return int(FIRST_PORT.read_text()) if user else 0
+    except (OSError, ValueError):
+        return 1_024
 
 
 def port_variables(container: Mapping[str, Any], ports: Ports) -> dict[str, str]:

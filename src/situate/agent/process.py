@@ -1,5 +1,6 @@
 """The process runtime: containers as processes of this machine, without images or namespaces.
 
+    <homes>/<pod uid>/work, volumes                            what its containers may enter; homes may be the directory
     <directory>/<pod uid>/containers/<name>/<attempt>.log      its log, see log_writer.py
                                            /<attempt>/lock     held while its shim lives
                                                      /exec     the shim's socket, for probes and hooks
@@ -76,8 +77,12 @@ class ProcessRuntime:
         *,
         groups: Cgroups | None = None,
         settings: ProcessSettings | None = None,
+        homes: Path | None = None,
     ) -> None:
+        """`homes`: where the containers' own files are, if their users may not enter `directory`."""
         self._directory = directory
+        self._homes = homes or directory
+        self._home_mode = 0o700 if homes is None else 0o711
         self._changed = changed
         self._groups = groups
         self._settings = settings or ProcessSettings()
@@ -88,7 +93,8 @@ class ProcessRuntime:
     # -- reading -----------------------------------------------------------------------------------------------------
 
     def adopt(self) -> Sequence[str]:
-        pods = sorted(one.name for one in self._directory.iterdir() if one.is_dir())
+        tops = {self._directory, self._homes}
+        pods = sorted({one.name for top in tops if top.is_dir() for one in top.iterdir() if one.is_dir()})
         for pod in pods:
             for container in sorted((self._directory / pod).glob(f"{CONTAINERS}/*/")):
                 self._adopt(pod, container)
@@ -106,8 +112,10 @@ class ProcessRuntime:
         return self._of(pod, container) / f"{attempt}.log"
 
     def home(self, pod: str) -> Path:
-        made = self._directory / pod
-        made.mkdir(mode=0o700, exist_ok=True)
+        made = self._homes / pod
+        if not made.is_dir():
+            made.mkdir(exist_ok=True)
+            made.chmod(self._home_mode)  # whatever the umask
         return made
 
     def _of(self, pod: str, container: str) -> Path:
@@ -268,7 +276,8 @@ class ProcessRuntime:
         if any(one == pod for one, _ in self._held):
             raise RunError("a container of the pod is still running")
         self._runs.pop(pod, None)
-        shutil.rmtree(self._directory / pod, ignore_errors=True)
+        for top in {self._directory, self._homes}:
+            shutil.rmtree(top / pod, ignore_errors=True)
         if self._groups is not None:
             self._groups.remove(pod)
 
@@ -276,6 +285,8 @@ class ProcessRuntime:
         for held in self._held.values():
             self._release(held)
         self._held.clear()
+        if self._groups is not None:
+            self._groups.prune()
 
     def _clean(self, pod: str, container: str) -> None:
         runs = self._runs[pod][container]

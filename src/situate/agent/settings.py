@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from situate.agent.desired_state import NodeConfiguration
+from situate.agent.host_security import own_security
 from situate.agent.pod_lifecycle import RestartBackoff
+from situate.agent.security import NodeSecurity
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,5 +27,7 @@ class NodeSettings:
     """Stop the pods when the lease cannot be renewed, before another node may run them."""
     cluster: str = ""
     """The cluster of this node. The agent ignores a checkpoint of another cluster."""
+    security: NodeSecurity = field(default_factory=own_security)
+    """Who containers run as, and what they can be given."""
     authorities: tuple[bytes, ...] = ()
     """CA certificates (DER) for clients that ask for logs. If empty, the agent serves no logs."""

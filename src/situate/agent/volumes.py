@@ -6,8 +6,12 @@ and the downward API are written when the pod starts; later changes are not seen
 
 from __future__ import annotations
 
+import os
 import shutil
+import stat
+import subprocess
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,7 +27,13 @@ from situate.agent.environment import (
 
 FAILED_MOUNT: Final = "FailedMount"
 NOT_HERE: Final = "the process runtime does not support volumes of type {} (volume {})"
+CLOSED: Final = "volume {}: user {} may not enter {}: choose a --dir below directories that everybody may enter"
 FILE_MODE: Final = 0o644
+FS_GROUP_FILE: Final = 0o440
+FS_GROUP_DIRECTORY: Final = 0o2770
+"""The group of new files in a directory is its own."""
+CREATE_S: Final = 5.0
+"""How long the creation of a hostPath may take."""
 SOURCES: Final = ("configMap", "secret", "downwardAPI", "projected", "emptyDir", "hostPath")
 
 
@@ -38,16 +48,47 @@ def volume_references(pod: Mapping[str, Any]) -> Iterator[ConfigReference]:
             yield from references_in(source, "configMap", "secret")
 
 
-def prepare_volumes(pod: Mapping[str, Any], root: Path, around: EnvironmentSources) -> dict[str, str]:
+@dataclass(frozen=True, slots=True)
+class VolumeOwner:
+    """Who gets the volumes that the agent creates. None: the agent, as whom the containers run."""
+
+    user: int | None = None
+    group: int | None = None
+    fs_group: int | None = None
+
+    def give(self, path: Path, mode: int) -> None:
+        """As the kubelet: the pod's fsGroup may do what it must to use the volume."""
+        os.chown(path, -1 if self.user is None else self.user, -1 if self.group is None else self.group)
+        if self.fs_group is not None:
+            os.chown(path, -1, self.fs_group)
+            mode |= FS_GROUP_DIRECTORY if path.is_dir() else FS_GROUP_FILE
+        path.chmod(mode)
+
+
+def prepare_volumes(
+    pod: Mapping[str, Any], root: Path, around: EnvironmentSources, owner: VolumeOwner | None = None
+) -> dict[str, str]:
     """Create the volumes that do not exist; return their paths by variable. Raises ContainerConfigError."""
-    paths = {}
+    paths, owner = {}, owner or VolumeOwner()
+    closed = None if owner.user is None else closed_parent(root, owner.user)
     for volume in pod["spec"].get("volumes", ()):
+        if closed is not None and "hostPath" not in volume:
+            text = CLOSED.format(volume["name"], owner.user, closed)
+            raise ContainerConfigError(text, FAILED_MOUNT)
         try:
-            paths[variable_of(volume["name"])] = str(_made(pod, volume, root / volume["name"], around))
+            paths[variable_of(volume["name"])] = str(_made(pod, volume, root / volume["name"], around, owner))
         except (OSError, ValueError) as error:  # ValueError: a NUL in a path, or a Secret that is not base64
             why = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else str(error)
             raise ContainerConfigError(f"volume {volume['name']}: {why}", FAILED_MOUNT) from None
     return paths
+
+
+def closed_parent(path: Path, user: int) -> Path | None:
+    """The first directory above a path that a user without groups may not enter."""
+    for parent in reversed(path.parents):
+        if parent.is_dir() and (found := parent.stat()).st_uid != user and not found.st_mode & stat.S_IXOTH:
+            return parent
+    return None
 
 
 def check_mounts(container: Mapping[str, Any]) -> None:
@@ -59,36 +100,53 @@ def check_mounts(container: Mapping[str, Any]) -> None:
                 raise ContainerConfigError(text, FAILED_MOUNT)
 
 
-def _made(pod: Mapping[str, Any], volume: Mapping[str, Any], path: Path, around: EnvironmentSources) -> Path:
+def _made(
+    pod: Mapping[str, Any], volume: Mapping[str, Any], path: Path, around: EnvironmentSources, owner: VolumeOwner
+) -> Path:
     kind = next((one for one in SOURCES if one in volume), None)
     if kind is None:
         kinds = [one for one in volume if one != "name"]
         raise ContainerConfigError(NOT_HERE.format(" ".join(kinds), volume["name"]), FAILED_MOUNT)
     if kind == "hostPath":
-        return _host_path(volume["hostPath"])
-    path.parent.mkdir(mode=0o711, parents=True, exist_ok=True)
+        return _host_path(volume["hostPath"], owner)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.chmod(0o711)  # whatever the umask
+    if path.exists():
+        return path  # its files may be the containers' own by now: nothing is changed in it any more
     if kind == "emptyDir":
-        path.mkdir(mode=0o777, exist_ok=True)
-        path.chmod(0o777)  # like the kubelet, whatever the umask
-        return path
-    if not path.exists():
-        _fill(path, dict(_files(pod, volume, around)))
+        path.mkdir()
+        owner.give(path, 0o777)  # like the kubelet, whatever the umask
+    else:
+        _fill(path, dict(_files(pod, volume, around)), owner)
     return path
 
 
-def _host_path(source: Mapping[str, Any]) -> Path:
+def _host_path(source: Mapping[str, Any], owner: VolumeOwner) -> Path:
     path, kind = Path(source["path"]), source.get("type", "")
-    if kind == "DirectoryOrCreate":
-        path.mkdir(mode=0o755, parents=True, exist_ok=True)
+    if kind == "DirectoryOrCreate" and not path.is_dir():
+        _create(["mkdir", "-p", "-m", "755", "--", str(path)], owner)
     elif kind == "FileOrCreate" and not path.exists():
-        path.touch(mode=0o644)
+        _create(["touch", "--", str(path)], owner)
     wrong = (kind.startswith("Directory") and not path.is_dir()) or (kind.startswith("File") and not path.is_file())
     if wrong:
         raise ContainerConfigError(f"hostPath type check failed: {path} is not a {kind.lower()}", FAILED_MOUNT)
     return path
 
 
-def _fill(path: Path, files: Mapping[str, tuple[bytes, int]]) -> None:
+def _create(command: list[str], owner: VolumeOwner) -> None:
+    """With the container's rights: an agent that is root must not create what the container may not. Raises OSError,
+    ValueError."""
+    rights: Any = {} if owner.user is None else {"user": owner.user, "group": owner.group, "extra_groups": []}
+    env = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"}
+    try:
+        done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=CREATE_S, env=env, **rights)
+    except subprocess.TimeoutExpired:
+        raise ValueError(f"{command[-1]} could not be created within {CREATE_S:g} s") from None
+    if done.returncode:
+        raise ValueError(done.stderr.strip() or f"{command[0]} failed")
+
+
+def _fill(path: Path, files: Mapping[str, tuple[bytes, int]], owner: VolumeOwner) -> None:
     """Replace the directory atomically."""
     made = path.with_name(f".{path.name}.new")
     shutil.rmtree(made, ignore_errors=True)
@@ -99,7 +157,9 @@ def _fill(path: Path, files: Mapping[str, tuple[bytes, int]]) -> None:
             raise ContainerConfigError(f"{name}: outside its volume", FAILED_MOUNT)
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(data)
-        file.chmod(mode)
+        owner.give(file, mode)
+    for directory in (made, *(one for one in made.rglob("*") if one.is_dir())):
+        owner.give(directory, 0o755)
     made.replace(path)
 
 

@@ -34,6 +34,7 @@ from situate.agent.pod_status import TerminationReason, rejected_status, status_
 from situate.agent.ports import Ports, known_ports, port_variables, ports_by_name
 from situate.agent.probes import NOT_STARTED, ContainerHealth, ProbeTarget, run_probes
 from situate.agent.runtime import ContainerConfig, RotatesLogs, Run, RunError, Runtime
+from situate.agent.security import NodeSecurity
 from situate.agent.termination import ContainerTermination
 from situate.core.reconcile.nodes.reports import AgentReport
 from situate.loop.logs import Log
@@ -66,6 +67,7 @@ class WorkerContext:
     allocatable: Mapping[str, str]
     backoff: RestartBackoff
     assign_ports: Callable[[Mapping[str, Any]], Ports]
+    security: NodeSecurity
     stop_within_s: Callable[[], float | None] = lambda: None
     """The grace period if nothing may run on this node now, whatever the pods say; None: pods may run."""
     may_start: Callable[[], bool] = lambda: True
@@ -261,7 +263,7 @@ class PodWorker:
         self._assign_ports()
         objects = await self._read(references(self.pod, spec))
         sources = EnvironmentSources(context.host_ip, context.allocatable, objects, port_variables(spec, self.ports))
-        return container_config(self.pod, spec, start, sources, context.runtime.home(self.uid))
+        return container_config(self.pod, spec, start, sources, context.runtime.home(self.uid), context.security)
 
     async def _read(self, wanted: Iterable[ConfigReference]) -> dict[tuple[str, str], Mapping[str, Any]]:
         found: dict[tuple[str, str], Mapping[str, Any]] = {}

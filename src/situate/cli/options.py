@@ -13,6 +13,7 @@ from situate.cli.cluster.connection import DIRECTORY
 
 if TYPE_CHECKING:
     from situate.agent.node_objects import NodeShape
+    from situate.agent.security import ContainerUsers, NodeSecurity
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -84,6 +85,36 @@ def verbosity_option(command: F) -> F:
     return click.option("-v", "--v", "verbosity", type=click.IntRange(0, 10), default=0, help="How much to log.")(
         command
     )
+
+
+def container_user_options(command: F) -> F:
+    """Who containers run as on a process node; `container_security` reads it."""
+    return combined(
+        click.option(
+            "--run-as-user",
+            metavar="USER",
+            default="",
+            help="Whom containers of a process node run as, if root starts it; default: nobody.",
+        ),
+        click.option(
+            "--container-users",
+            type=click.Choice(["default", "unprivileged", "any"]),
+            default="unprivileged",
+            show_default=True,
+            help="Which users and groups pods may name: only that one, all but the system's, or any.",
+        ),
+    )(command)
+
+
+def container_security(run_as_user: str, container_users: ContainerUsers) -> NodeSecurity:
+    """Raises InputError."""
+    from situate.agent.host_security import SecurityError, node_security
+    from situate.wire.errors import InputError
+
+    try:
+        return node_security(run_as_user, container_users)
+    except SecurityError as error:
+        raise InputError(str(error)) from None
 
 
 def hollow_node_options(command: F) -> F:

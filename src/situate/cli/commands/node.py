@@ -15,6 +15,7 @@ from situate.agent.control_plane_http import HttpControlPlane, own_authorities
 from situate.agent.hollow_nodes import HollowNodes
 from situate.agent.host import node_name
 from situate.agent.node_objects import hollow_shapes
+from situate.agent.security import ContainerUsers, NodeSecurity
 from situate.agent.settings import NodeSettings
 from situate.cli.cluster.connection import DIRECTORY as CLUSTER
 from situate.cli.cluster.connection import access_to, loop_factory, until_stopped
@@ -30,9 +31,12 @@ from situate.cli.cluster.node_identity import (
     renew_when_due,
     request_certificate,
 )
+from situate.cli.control_plane.homes import homes_beside
 from situate.cli.control_plane.process_agent import process_agent
 from situate.cli.options import (
     cluster_options,
+    container_security,
+    container_user_options,
     directory_option,
     hollow_node_options,
     hollow_shape,
@@ -62,6 +66,7 @@ _log = Log(__name__)
 @directory_option("Where this machine keeps its certificate, its pods and their logs.", DIRECTORY)
 @click.option("--hollow", type=click.IntRange(1, 100_000), default=1, show_default=True, help="How many hollow nodes.")
 @click.option("--prefix", default="hollow", show_default=True, help="What their names begin with.")
+@container_user_options
 @hollow_node_options
 @verbosity_option
 @click.pass_context
@@ -74,6 +79,8 @@ def node(
     directory: Path,
     hollow: int,
     prefix: str,
+    run_as_user: str,
+    container_users: ContainerUsers,
     zones: int,
     node_cpu: str,
     node_memory: str,
@@ -90,7 +97,8 @@ def node(
     set_up(Logging(verbosity=verbosity))
     shape = hollow_shape(node_cpu, node_memory, node_pods)
     if process:
-        _run(lambda: _run_machine(kubeconfig, context, name, directory.absolute()))
+        security = container_security(run_as_user, container_users)
+        _run(lambda: _run_machine(kubeconfig, context, name, directory.absolute(), security))
     access = access_to(kubeconfig, context)
 
     async def simulate() -> None:
@@ -148,16 +156,22 @@ def _run(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
     sys.exit(0)
 
 
-async def _run_machine(kubeconfig: str | None, context: str | None, name: str, directory: Path) -> None:
+async def _run_machine(
+    kubeconfig: str | None, context: str | None, name: str, directory: Path, security: NodeSecurity
+) -> None:
     """This machine as a node, always with the rights of this one node."""
     access, own = await _as_node(kubeconfig, context, name, directory)
     async with Client(access, qps=-1, user_agent=USER_AGENT) as client:
         settings = NodeSettings(
-            own, directory, cluster=cluster_id(directory, client.access), authorities=own_authorities(client.access)
+            own,
+            directory,
+            cluster=cluster_id(directory, client.access),
+            security=security,
+            authorities=own_authorities(client.access),
         )
         renewing = asyncio.create_task(renew_when_due(client, directory)) if is_joined(directory) else None
         try:
-            await until_stopped(process_agent(HttpControlPlane(client), settings).run)
+            await until_stopped(process_agent(HttpControlPlane(client), settings, homes_beside(directory)).run)
         finally:
             if renewing is not None:
                 renewing.cancel()

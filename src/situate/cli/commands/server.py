@@ -12,6 +12,8 @@ import click
 from situate.cli.options import (
     Option,
     combined,
+    container_security,
+    container_user_options,
     directory_option,
     hollow_node_options,
     hollow_shape,
@@ -55,6 +57,7 @@ def control_plane_options(command: F) -> F:
         click.option("--config", type=click.Path(path_type=Path), help="KubeSchedulerConfiguration, with profiles."),
         hollow_node_options,
         click.option("--process-node", is_flag=True, help="Make this machine a node: its pods are processes here."),
+        container_user_options,
         click.option(
             "--fast-recovery",
             is_flag=True,
@@ -136,6 +139,7 @@ def settings_of(flags: dict[str, Any], *, scheduler: bool, controllers: bool) ->
         zones=flags["zones"],
         shape=hollow_shape(flags["node_cpu"], flags["node_memory"], flags["node_pods"]),
         process_node=flags["process_node"],
+        security=container_security(flags["run_as_user"], flags["container_users"]),
         profile=FAST if flags["fast_recovery"] else KUBERNETES,
         snapshot_lag_s=flags["snapshot_lag"],
         limit_bytes=parse_quantity("--store-limit", flags["store_limit"]) if flags["store_limit"] else 0,

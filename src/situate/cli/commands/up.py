@@ -11,9 +11,11 @@ from typing import Any, Final
 
 import click
 
+from situate.agent.host_security import trust_statement
 from situate.cli.cluster.connection import KUBECONFIG
 from situate.cli.commands.server import control_plane_options, settings_of
 from situate.cli.control_plane.state import read_state
+from situate.cli.options import container_security
 from situate.cli.output.text import plural
 
 READY_S: Final = 30.0
@@ -44,6 +46,9 @@ def up(foreground: bool, no_scheduler: bool, **flags: Any) -> None:
     # The server checks the flags, and says what is wrong in one line: checking here would take as long again.
     state = _start(directory, flags, scheduler=not no_scheduler)
     _say(directory, state, time.monotonic() - begun, flags["nodes"], machine=flags["process_node"])
+    if flags["process_node"]:
+        security = container_security(flags["run_as_user"], flags["container_users"])
+        click.echo(f'\nwarning: {trust_statement(security)}. See docs/NODES.md, "Who must be trusted".', err=True)
 
 
 def _start(directory: Path, flags: dict[str, Any], *, scheduler: bool) -> dict[str, Any]:

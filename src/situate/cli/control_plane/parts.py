@@ -18,6 +18,7 @@ from situate.agent.log_server import SERVER_NAME
 from situate.agent.log_source import AgentLogs
 from situate.agent.node_objects import hollow_shapes
 from situate.agent.settings import NodeSettings
+from situate.cli.control_plane.homes import homes_beside
 from situate.cli.control_plane.process_agent import process_agent
 from situate.cli.control_plane.settings import ControlPlaneSettings
 from situate.core.reconcile.nodes.fencing import NodeProfile
@@ -55,8 +56,14 @@ def hollow_fleet(settings: ControlPlaneSettings, registry: Registry, registered:
 def machine_agent(settings: ControlPlaneSettings, registry: Registry, logs: AgentLogs) -> NodeAgent:
     """The agent of this machine. Its pods end with the control plane: `situate down` stops all of a cluster."""
     directory = settings.directory.absolute() / NODE
-    own = NodeSettings(node_name(), directory, configuration=_configuration(settings.profile), ends_pods=True)
-    agent = logs.agents[own.name] = process_agent(LocalControlPlane(registry), own)
+    own = NodeSettings(
+        node_name(),
+        directory,
+        configuration=_configuration(settings.profile),
+        ends_pods=True,
+        security=settings.security,
+    )
+    agent = logs.agents[own.name] = process_agent(LocalControlPlane(registry), own, homes_beside(settings.directory))
     return agent
 
 

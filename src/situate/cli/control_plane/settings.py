@@ -5,7 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from situate.agent.host_security import own_security
 from situate.agent.node_objects import NodeShape
+from situate.agent.security import NodeSecurity
 from situate.cli.control_plane.lease_identity import lease_identity
 from situate.core.config.types import KubeSchedulerConfiguration
 from situate.core.reconcile.nodes.fencing import KUBERNETES, NodeProfile
@@ -35,6 +37,8 @@ class ControlPlaneSettings:
     shape: NodeShape = field(default_factory=NodeShape)
     process_node: bool = False
     """Make this machine a node, too."""
+    security: NodeSecurity = field(default_factory=own_security)
+    """Who its containers run as."""
     profile: NodeProfile = KUBERNETES
     """When a silent node is given up: agents, controllers and the pods' tolerations follow it."""
     snapshot_lag_s: float = BOUND_S
