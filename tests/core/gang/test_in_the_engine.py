@@ -37,6 +37,7 @@ from situate.core.model.meta import ObjectMeta
 from situate.core.model.named import NamedObject
 from situate.core.model.pod import Pod, PodSchedulingGate, PodSchedulingGroup
 from situate.core.model.refs import PodRef
+from situate.core.queue.queue import UNSCHEDULABLE_LIMIT_MS
 from situate.core.queue.queued_pod import QueueState
 from storage_builders import claimed, reached_from, storage_class, volume, waiting
 
@@ -565,6 +566,8 @@ def test_a_pod_group_is_told_why_its_gang_does_not_fit() -> None:
     [(status, reason, message)] = said(world.arrive(*(stating(f"t{at}") for at in range(3))))
     assert (status, reason) == ("False", "Unschedulable")
     assert "Insufficient cpu" in message
+    assert said(world.step(after_ms=UNSCHEDULABLE_LIMIT_MS + 60_000)) == [], "the same again is not told again"
+    assert world.engine.metrics.failed_attempts, "but it was tried again"
 
 
 def test_a_pod_group_that_was_scheduled_is_never_told_that_it_is_not() -> None:
