@@ -154,6 +154,12 @@ DISK_FULL_S ?= 300
 disk-full: $(VENV)/.ready-dev  ## Fill the API server's disk for DISK_FULL_S seconds under load, and compare every answer with what is stored (as root)
 	@DISK_FULL_S=$(DISK_FULL_S) $(BIN)/python -m pytest -q -s -n0 tests/server/faults/test_disk_full_load.py
 
+fuzz-server: COUNT = 20000
+fuzz-server: $(VENV)/.ready-dev  ## Send a whole control plane COUNT objects of every kind with odd values: make fuzz-server COUNT=20000 SEED=1
+	@PYTHONPATH=tests $(BIN)/python -m server.fuzz.run --count $(COUNT) --seed $(or $(SEED),1) $(if $(PROCESS_NODE),--process-node)
+
+.PHONY: fuzz-server
+
 sim: $(VENV)/.ready  ## Run simulated clusters with faults: make sim SEEDS=1..3000
 	@$(BIN)/situate sim --seeds $(SEEDS) --workers $(WORKERS)
 

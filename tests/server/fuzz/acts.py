@@ -64,7 +64,9 @@ class Acts:
             return
         if made is not None:
             self._client.tally.accepted[subject.resource.kind] += 1
-            for act in dice.sample((self.replace, self.patch, self.status, self.subresources, self.read), dice.randint(1, 4)):
+            for act in dice.sample(
+                (self.replace, self.patch, self.status, self.subresources, self.read), dice.randint(1, 4)
+            ):
                 await act(made)
         elif dice.random() < 0.3:
             await self.read({})
@@ -140,24 +142,35 @@ class Acts:
         for one in subject.resource.subresources:
             path = f"{subject.address}/{one}"
             if one == "scale":
-                body = {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": metadata, "spec": {"replicas": number}}
+                body = {
+                    "apiVersion": "autoscaling/v1",
+                    "kind": "Scale",
+                    "metadata": metadata,
+                    "spec": {"replicas": number},
+                }
                 await self.ask("PUT", path, body)
                 await self.ask("PATCH", path, {"spec": {"replicas": dice.choice((0, 3, number))}}, MERGE)
                 await self.ask("GET", path)
             elif one == "binding":
-                target = {"kind": "Node", "name": dice.choice(("node-1", "node-2", "nowhere", *TEXTS))}
+                target = {"kind": "Node", "name": dice.choice(("node-01", "node-02", "nowhere", *TEXTS))}
                 notes = {"situate.dev/term": dice.choice(("x", "9" * 5_000, "1", "-1"))} if dice.random() < 0.3 else {}
                 await self.ask("POST", path, {"metadata": {**metadata, "annotations": notes}, "target": target})
             elif one == "eviction":
                 options = {"gracePeriodSeconds": number}
-                await self.ask("POST", path, {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata, "deleteOptions": options})
+                await self.ask(
+                    "POST",
+                    path,
+                    {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata, "deleteOptions": options},
+                )
             elif one == "log":
                 chosen = dice.sample(tuple(LOG_OPTIONS), 2)
                 query = "&".join(f"{key}={quoted(dice.choice(LOG_OPTIONS[key]))}" for key in chosen)
                 await self.ask("GET", f"{path}?{query}")
             elif one == "token":
                 spec = {"expirationSeconds": number, "audiences": dice.choice(([], ["a"], ["\0"], None))}
-                await self.ask("POST", path, {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec})
+                await self.ask(
+                    "POST", path, {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
+                )
             elif one == "finalize" and name.startswith("fz"):
                 finalizers = dice.choice(([], ["kubernetes"], ["x/y"], None, [""]))
                 await self.ask("PUT", path, {**made, "spec": {"finalizers": finalizers}})
@@ -171,7 +184,9 @@ class Acts:
         await self.ask("GET", subject.collection + self._query(1, *lists), accept=dice.choice((JSON, TABLE)))
         if dice.random() < 0.1:
             query = self._query(1, *lists, "sendInitialEvents", "allowWatchBookmarks").replace("?", "&")
-            await self.ask("GET", f"{subject.collection}?watch=1&timeoutSeconds=1{query}", accept=dice.choice((JSON, TABLE)))
+            await self.ask(
+                "GET", f"{subject.collection}?watch=1&timeoutSeconds=1{query}", accept=dice.choice((JSON, TABLE))
+            )
 
     # ── deleting ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -181,7 +196,10 @@ class Acts:
             grace, policy = dice.choice(NUMBERS), dice.choice(("Background", "Foreground", "Orphan", "x"))
             await self.ask("DELETE", f"{subject.address}?gracePeriodSeconds={quoted(grace)}&propagationPolicy={policy}")
         else:
-            options = {"gracePeriodSeconds": dice.choice((*INTEGERS, *LARGE)), "orphanDependents": dice.choice((True, None))}
+            options = {
+                "gracePeriodSeconds": dice.choice((*INTEGERS, *LARGE)),
+                "orphanDependents": dice.choice((True, None)),
+            }
             options["preconditions"] = dice.choice((None, {"uid": "x"}, {"resourceVersion": "9" * 30}))
             await self.ask("DELETE", subject.address, {"kind": "DeleteOptions", "apiVersion": "v1", **options})
         if not subject.resource.namespaced:
@@ -191,7 +209,9 @@ class Acts:
         """Objects outside of namespaces do not go with one."""
         path = self._subject.address
         for _ in range(3):
-            code, found = await self._client.ask(Request("DELETE", f"{path}?gracePeriodSeconds=0"), self._subject.number)
+            code, found = await self._client.ask(
+                Request("DELETE", f"{path}?gracePeriodSeconds=0"), self._subject.number
+            )
             if code == 404 or not isinstance(found, dict):
                 return
             await self.ask("PATCH", path, {"metadata": {"finalizers": None}}, MERGE)

@@ -21,7 +21,7 @@ ROLE: Json = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "n
 DEVICES: Json = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "d"}}]}}
 
 _FIELDS: dict[tuple[str, str], Json] = {
-    ("v1", "Binding"): {"target": {"apiVersion": "v1", "kind": "Node", "name": "node-1"}},
+    ("v1", "Binding"): {"target": {"apiVersion": "v1", "kind": "Node", "name": "node-01"}},
     ("v1", "ConfigMap"): {"data": {"k": "v"}},
     ("v1", "Endpoints"): {"subsets": [{"addresses": [{"ip": "10.1.2.3"}], "ports": [{"port": 80}]}]},
     ("v1", "Event"): {"involvedObject": {"kind": "Pod", "name": "p"}, "reason": "Because", "type": "Normal"},

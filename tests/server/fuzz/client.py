@@ -110,5 +110,7 @@ class Client:
             headers["Content-Type"] = request.content_type
         url = URL(self._url() + request.path, encoded=True)
         limit = aiohttp.ClientTimeout(total=ANSWER_S)
-        async with self._session.request(request.method, url, data=request.body, headers=headers, timeout=limit) as answer:
+        async with self._session.request(
+            request.method, url, data=request.body, headers=headers, timeout=limit
+        ) as answer:
             return answer.status, (await answer.read()).decode(errors="replace")

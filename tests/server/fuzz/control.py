@@ -11,11 +11,11 @@ from server.fuzz.client import Client, Request
 from server.fuzz.objects import encode
 
 WITHIN_S = 2.0
-GIVE_UP_S = 60.0
+GIVE_UP_S = 20.0
 LOOK_S = 0.03
 PAUSE_S = 0.25
 NAMESPACE = "control"
-NODE = "node-1"
+NODE = "node-01"
 """The node of the control, which tolerates its taint. Whatever fills the other nodes, there is room here."""
 LABELS = {"app": "control"}
 SIZES = (1, 4, 2, 6, 3, 5, 0)
@@ -67,6 +67,8 @@ class Control:
             if code == 200:
                 break
             await asyncio.sleep(LOOK_S)
+        else:
+            raise RuntimeError(f"there is no node {NODE}")
         code, said = await self.ask("POST", DEPLOYMENTS, DEPLOYMENT)
         if code not in (201, 409):
             raise RuntimeError(f"the control was not accepted: {said}")
@@ -88,6 +90,7 @@ class Control:
                 self.late.append(f"to {size} was answered {code}: {str(said)[:300]}")
             return
         state: Any = {}
+        seen = ""
         while (took := time.monotonic() - began) < GIVE_UP_S:
             _, found = await self.ask("GET", f"{DEPLOYMENTS}/control")
             if self.client.starts != starts or not self.client.up.is_set():
@@ -96,10 +99,26 @@ class Control:
                 state = found["status"]
                 if self._has(found, size):
                     break
+            if took > WITHIN_S and not seen:
+                seen = await self._seen()
             await asyncio.sleep(LOOK_S)
         self.times.append(took)
         if took > WITHIN_S:
-            self.late.append(f"to {size} took {took:.1f} s: {encode(state).decode()[:300]}")
+            counts = {key: value for key, value in state.items() if isinstance(value, int)}
+            self.late.append(
+                f"{time.strftime('%X')}: to {size} took {took:.1f} s: {counts}; after {WITHIN_S:.0f} s: {seen}"
+            )
+
+    async def _seen(self) -> str:
+        """What keeps it: which of its pods exist, are bound, run; and how many pods there are in all."""
+        began = time.monotonic()
+        _, found = await self.ask("GET", f"/api/v1/namespaces/{NAMESPACE}/pods")
+        asked_s = time.monotonic() - began
+        items = found.get("items", []) if isinstance(found, dict) else []
+        pods = [(one["spec"].get("nodeName", "unbound"), one.get("status", {}).get("phase")) for one in items]
+        _, found = await self.ask("GET", "/api/v1/pods?limit=1")
+        more = found.get("metadata", {}).get("remainingItemCount", 0) if isinstance(found, dict) else 0
+        return f"{pods}, {more} other pods, list in {asked_s:.2f} s"
 
     @staticmethod
     def _has(found: Any, size: int) -> bool:

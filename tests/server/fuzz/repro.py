@@ -51,5 +51,7 @@ def _without_one(value: Any) -> list[Any]:
         found += [{**value, key: less} for key, one in value.items() for less in _without_one(one)]
     elif isinstance(value, list):
         found += [value[:at] + value[at + 1 :] for at in range(min(len(value), 20))]
-        found += [[*value[:at], less, *value[at + 1 :]] for at, one in enumerate(value[:5]) for less in _without_one(one)]
+        found += [
+            [*value[:at], less, *value[at + 1 :]] for at, one in enumerate(value[:5]) for less in _without_one(one)
+        ]
     return found

@@ -6,6 +6,7 @@ ended, answers of 5xx or none, and how long the control took at most. The exit c
 
 import argparse
 import asyncio
+import re
 import shutil
 import sys
 import tempfile
@@ -22,15 +23,17 @@ from server.fuzz.objects import Generator, Subject, encode
 from server.fuzz.repro import smallest
 from situate.server.resources import Resource
 
-FLAGS = ("--with", "scheduler", "--with", "controllers", "--nodes", "6", "--node-cpu", "64", "--node-pods", "250")
+FLAGS = ("--with", "scheduler", "--with", "controllers", "--nodes", "30", "--zones", "3")
 WORKERS = 12
+PER_SECOND = 40
+"""Objects begun in a second, at most: the control is to show what an object does to the server, not what load does."""
 PER_NAMESPACE = 60
 """Objects of one namespace, before it is deleted and the next one begins."""
 LIVING = 4
 """Namespaces that are left alone for a while before they are deleted."""
 STARTS_AGAIN = 3
 """How often a server may end upon what is stored, before the fuzz goes on with an empty store."""
-EMPTY_S = 120.0
+EMPTY_S = 60.0
 TAIL = 3_000
 
 
@@ -39,19 +42,26 @@ class Report:
     objects: int = 0
     seconds: float = 0.0
     restarts: int = 0
+    slowest_s: float = 0.0
+    """The longest time that the control took."""
+    late: list[str] = field(default_factory=list)
+    """When the control took longer than WITHIN_S."""
     deaths: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
 
     @property
     def good(self) -> bool:
-        return not self.deaths and not self.problems
+        return not self.deaths and not self.problems and not self.late
 
 
 class Fuzz:
-    def __init__(self, directory: Path, seed: int, count: int, restarts: int, first: int = 0) -> None:
+    def __init__(
+        self, directory: Path, seed: int, count: int, restarts: int, first: int = 0, flags: tuple[str, ...] = FLAGS
+    ) -> None:
         self.directory = directory
-        self.plane = Plane(directory / "plane", *FLAGS)
+        self._flags = flags
+        self.plane = Plane(directory / "plane", *flags)
         self.generator = Generator(seed)
         self.report = Report()
         self._first = first
@@ -61,6 +71,7 @@ class Fuzz:
         self._client: Client | None = None
         self._recent: list[Subject] = []
         self._planes = 1
+        self._begun = 0.0
 
     @property
     def client(self) -> Client:
@@ -90,6 +101,7 @@ class Fuzz:
     # ── the load ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _work(self) -> None:
+        self._begun = time.monotonic()
         async with asyncio.TaskGroup() as group:
             for _ in range(WORKERS):
                 group.create_task(self._worker())
@@ -102,11 +114,12 @@ class Fuzz:
         return self._first + self._count
 
     def _space(self, number: int) -> str:
-        return f"fz-{number // PER_NAMESPACE}"
+        return f"fuzz-{number // PER_NAMESPACE}"
 
     async def _worker(self) -> None:
         while (number := self._next) < self._end:
             self._next += 1
+            await asyncio.sleep(max(0.0, self._begun + (number - self._first) / PER_SECOND - time.monotonic()))
             namespace = self._space(number)
             if number % PER_NAMESPACE == 0 or number == self._first:
                 await self.client.ask(
@@ -123,8 +136,8 @@ class Fuzz:
         last = (self._end - 1) // PER_NAMESPACE
         while number <= last:
             if self._next >= self._end or self._next // PER_NAMESPACE > number + LIVING:
-                await self.client.ask(Request("DELETE", f"/api/v1/namespaces/fz-{number}"))
-                number += 1
+                code, _ = await self.client.ask(Request("DELETE", f"/api/v1/namespaces/fuzz-{number}"))
+                number += code != 0
             else:
                 await asyncio.sleep(0.05)
 
@@ -167,7 +180,7 @@ class Fuzz:
             self._died("upon what was stored")
         else:
             self._planes += 1
-            self.plane = Plane(self.directory / f"plane-{self._planes}", *FLAGS)
+            self.plane = Plane(self.directory / f"plane-{self._planes}", *self._flags)
             self.plane.start()
             self.client.tls.load_verify_locations(str(self.plane.directory / "pki" / "ca.crt"))
         self.client.starts += 1
@@ -178,7 +191,12 @@ class Fuzz:
             f"  {one.resource.api_version} {one.resource.kind} {one.name}: {'; '.join(map(str, one.changes))}"
             for one in self._recent
         )
-        self.report.deaths.append(f"the server ended {when}; it said\n{self.plane.said()[-TAIL:]}\nlast objects:\n{recent}")
+        self.report.deaths.append(
+            f"the server ended {when}; it said\n{self.plane.said()[-TAIL:]}\nlast objects:\n{recent}"
+        )
+
+    def said(self) -> str:
+        return "\n".join(path.read_text(errors="replace") for path in sorted(self.directory.glob("*.log")))
 
     # ── the end ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -189,7 +207,7 @@ class Fuzz:
         while time.monotonic() < deadline:
             _, found = await self.client.ask(Request("GET", "/api/v1/namespaces"))
             items = found.get("items", []) if isinstance(found, dict) else []
-            left = [one["metadata"]["name"] for one in items if one["metadata"]["name"].startswith("fz-")]
+            left = [one["metadata"]["name"] for one in items if one["metadata"]["name"].startswith("fuzz-")]
             if not left:
                 return
             for name in left[:8]:
@@ -217,26 +235,47 @@ class Fuzz:
     async def _tell(self, control: Control, seconds: float) -> None:
         report, tally = self.report, self.client.tally
         report.seconds = seconds
-        for failure in tally.failures[:20]:
+        failures = tally.failures[:]
+        for failure in failures[:20]:
             small = await smallest(self.client, self.generator, failure, self._space(failure.subject))
             report.problems.append(f"{failure.code or 'no answer'}: {failure.said[:300]}\n{small}")
-        if len(tally.failures) > 20:
-            report.problems.append(f"and {len(tally.failures) - 20} more answers of 5xx or none")
-        report.problems += [f"the control: {line}" for line in control.late]
-        if "Traceback" in self.plane.said():
-            text = self.plane.said()
-            report.problems.append(f"the log has a traceback: {text[text.index('Traceback') :][:TAIL]}")
-        slowest = max(control.times, default=0.0)
+        if len(failures) > 20:
+            report.problems.append(f"and {len(failures) - 20} more answers of 5xx or none")
+        report.late = control.late
+        report.problems += errors_in(self.said())
+        report.slowest_s = slowest = max(control.times, default=0.0)
+        accepted, codes = sum(tally.accepted.values()), sorted(tally.codes.items())
+        also = f"(besides {tally.as_kubernetes} that kube-apiserver gives as well)"
+        often = f"{len(control.late)} times longer than {WITHIN_S:.0f} s"
+        of_all = f"{report.objects} objects of {len(self.generator.kinds)} kinds in {seconds:.0f} s"
         report.lines = [
-            f"{report.objects} objects of {len(self.generator.kinds)} kinds in {seconds:.0f} s: "
-            f"{sum(tally.accepted.values())} accepted, {tally.requests} requests",
-            "answers: " + ", ".join(f"{code or 'none'} {many}" for code, many in sorted(tally.codes.items())),
-            f"{report.restarts} restarts, {len(report.deaths)} deaths, {len(tally.failures)} answers of 5xx or none "
-            f"(besides {tally.as_kubernetes} that kube-apiserver gives as well)",
-            f"the control was scaled {len(control.times)} times: {slowest:.2f} s at most, "
-            f"{len(control.late)} times longer than {WITHIN_S:.0f} s",
+            f"{of_all}: {accepted} accepted, {tally.requests} requests",
+            "answers: " + ", ".join(f"{code or 'none'} {many}" for code, many in codes),
+            f"{report.restarts} restarts, {len(report.deaths)} deaths, {len(failures)} answers of 5xx or none {also}",
+            f"the control was scaled {len(control.times)} times: {slowest:.2f} s at most, {often}",
             f"the server's memory: {self.plane.peak_bytes() >> 20} MiB at most",
         ]
+
+
+_HEAD = re.compile(r"^E\d{4} [0-9:.]+ +\d+ ")
+_PARTICULAR = re.compile(r"fz-?\d+[-a-z0-9]*|fuzz-\d+|wait_m?s=[0-9.]+|\d{4,}")
+EXPECTED = ("Error updating lease lock", "Failed to release lease")
+"""Errors that a busy machine or a restart explains."""
+MOST_ERRORS = 40
+
+
+def errors_in(log: str) -> list[str]:
+    """What the server logged as an error, each kind once with how often, and tracebacks."""
+    found: dict[str, tuple[str, int]] = {}
+    for line in log.splitlines():
+        if _HEAD.match(line) and not any(text in line for text in EXPECTED):
+            kind = _PARTICULAR.sub("#", _HEAD.sub("", line))
+            first, many = found.get(kind, (line, 0))
+            found[kind] = (first, many + 1)
+    told = [f"the log has an error, {many} times: {line[:600]}" for line, many in found.values()][:MOST_ERRORS]
+    if "Traceback" in log:
+        told.append(f"the log has a traceback: {log[log.index('Traceback') :][:TAIL]}")
+    return told
 
 
 def main() -> int:
@@ -245,13 +284,15 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--restarts", type=int, default=4)
     parser.add_argument("--first", type=int, default=0, help="the number of the first object")
+    parser.add_argument("--process-node", action="store_true", help="pods run as processes on this machine, too")
     parser.add_argument("--dir", default="", help="where the server keeps its store; by default a new directory")
     given = parser.parse_args()
     directory = Path(given.dir or tempfile.mkdtemp(prefix="fuzz-server-"))
     directory.mkdir(parents=True, exist_ok=True)
-    report = asyncio.run(Fuzz(directory, given.seed, given.count, given.restarts, given.first).run())
+    flags = (*FLAGS, "--process-node") if given.process_node else FLAGS
+    report = asyncio.run(Fuzz(directory, given.seed, given.count, given.restarts, given.first, flags).run())
     print("\n".join(report.lines))
-    for problem in (*report.deaths, *report.problems):
+    for problem in (*report.deaths, *report.problems, *(f"the control: {line}" for line in report.late)):
         print(f"\n{problem}")
     if report.good and not given.dir:
         shutil.rmtree(directory, ignore_errors=True)

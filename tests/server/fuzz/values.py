@@ -25,7 +25,7 @@ TEXTS: tuple[Any, ...] = (
     "\u0663", "\u00b2", "\u00e9", "e\u0301", "\U0001f600", "\u202e", "\ufeff", "\x7f", "\n", "a\nb", "\r\n", "\t",
     "\0", "a\0b", "\ud800", DIGITS, f"-{DIGITS}", "a" * 63, "a" * 64, "a" * 253, "a" * 254, "x" * 5_000, "a." * 130,
     "../../etc/passwd", "/" * 300, "$(A)", "{}", "[", '"', "'", "\\", "2147483648", "9223372036854775808", "0x10",
-    "node-1", "default", "kube-system", "situate.dev/x", "a=b", "a in (b)", "!a", ",", "=", ";", "0001-01-01T00:00:00Z",
+    "node-01", "default", "kube-system", "situate.dev/x", "a=b", "a in (b)", "!a", ",", "=", ";", "0001-01-01T00:00:00Z",
 )  # fmt: skip
 QUANTITIES: tuple[Any, ...] = (
     "0", "1", "-1", "100m", "1e30", "1e31", "1e-30", "9" * 64, "9" * 65, DIGITS, "9223372036854775807",
@@ -124,7 +124,18 @@ class Values:
     def _list(self, of: Type) -> Any:
         dice = self._dice
         one = minimal(of)
-        choices = (None, [], [one], [one, one], [None], [one, None], {}, "x", [self.odd(of, "")], [self.odd(of, ""), one])
+        choices: tuple[Any, ...] = (
+            None,
+            [],
+            [one],
+            [one, one],
+            [None],
+            [one, None],
+            {},
+            "x",
+            [self.odd(of, "")],
+            [self.odd(of, ""), one],
+        )
         return [one] * MANY if dice.random() < 0.02 else dice.choice(choices)
 
     def _map(self, of: Type, name: str) -> Any:
@@ -133,12 +144,24 @@ class Values:
             keys = dice.sample(known_keys(), dice.randint(1, 3))
             values = (DIGITS, "\u0663", "-1", "2147483647", "9223372036854775807", "0", "", "{}", "x", "1.5", "true")
             wide = name == "annotations"
-            return {key: dice.choice(TEXTS if wide and dice.random() < 0.3 else values if wide else values[1:]) for key in keys}
+            return {
+                key: dice.choice(TEXTS if wide and dice.random() < 0.3 else values if wide else values[1:])
+                for key in keys
+            }
         one = minimal(of)
         if dice.random() < 0.02:
             return {f"k{number}": one for number in range(MANY)}
         texts = [text for text in TEXTS if isinstance(text, str)]
-        choices = (None, {}, {"k": one}, {"k": None}, {dice.choice(texts): one}, {"k": self.odd(of, "")}, [], "x")
+        choices: tuple[Any, ...] = (
+            None,
+            {},
+            {"k": one},
+            {"k": None},
+            {dice.choice(texts): one},
+            {"k": self.odd(of, "")},
+            [],
+            "x",
+        )
         return dice.choice(choices)
 
     def full(self, kind: Type) -> Any:

@@ -23,6 +23,11 @@ def clamp_int64(number: int) -> int:
     return max(INT64_MIN, min(number, INT64_MAX))
 
 
+def next_int64(number: int) -> int:
+    """One more, for generations and revisions; the end of int64 stays what it is."""
+    return min(number, INT64_MAX - 1) + 1
+
+
 def saturated_int64(text: str) -> int | None:
     """The integer, or the end of int64 that it is beyond; None if the text is no integer."""
     if not is_integer(text):

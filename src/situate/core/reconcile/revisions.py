@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from situate.core.model.apps import Deployment, ManagedReplicaSet
-from situate.core.model.base import INT64_MAX
-from situate.core.model.integers import parse_count
+from situate.core.model.integers import next_int64, parse_count
 from situate.core.reconcile.rollout import DESIRED, MAXIMUM, max_surge
 
 REVISION = "deployment.kubernetes.io/revision"
@@ -40,7 +39,7 @@ def new_annotations(one: Deployment, new: ManagedReplicaSet | None, old: Sequenc
     """
     held: Mapping[str, str] = {} if new is None else new.metadata.annotations
     wanted = {key: value for key, value in one.metadata.annotations.items() if key not in _NOT_COPIED}
-    number = min(max((revision_of(each.metadata.annotations) for each in old), default=0), INT64_MAX - 1) + 1
+    number = next_int64(max((revision_of(each.metadata.annotations) for each in old), default=0))
     if revision_of(held) < number:
         wanted[REVISION] = str(number)
         if held.get(REVISION):

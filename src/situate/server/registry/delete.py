@@ -11,6 +11,7 @@ from http import HTTPStatus
 from typing import Final
 
 from situate.core.model.duration import MAX_SECONDS
+from situate.core.model.integers import next_int64
 from situate.server.errors import StatusError, conflict
 from situate.server.registry import codec
 from situate.server.registry.context import RegistryContext
@@ -121,7 +122,7 @@ def _mark_terminating(
     else:
         metadata["deletionTimestamp"] = context.now(grace)
         if generation := metadata.get("generation"):
-            metadata["generation"] = generation + 1
+            metadata["generation"] = next_int64(generation)
     if resource.kind == "Namespace":
         new["status"] = {**old.get("status", {}), "phase": TERMINATING}
     else:

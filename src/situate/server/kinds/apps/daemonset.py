@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from situate.core.model.integers import parse_count
+from situate.core.model.integers import next_int64, parse_count
 from situate.server.kinds.apps.pod_template import default_pods, pod_warnings, spec_of
 from situate.server.kinds.core.podtemplate import require_restart_always, validate_template
 from situate.server.kinds.field_checks import FieldChecks
@@ -56,8 +56,9 @@ def _prepare_create(obj: Object) -> None:
 
 def _prepare_update(new: Object, old: Object) -> None:
     keep_status(new, old)
+    number = _template_generation(old)
     changed = new.get("spec", {}).get("template") != old.get("spec", {}).get("template")
-    _set_template_generation(new, _template_generation(old) + changed)
+    _set_template_generation(new, next_int64(number) if changed else number)
 
 
 def _validate(obj: Object, causes: Causes) -> None:

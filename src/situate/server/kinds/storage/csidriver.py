@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from situate.core.model.integers import next_int64
 from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.strategy import Strategy
@@ -28,7 +29,7 @@ def _prepare_driver_update(new: Object, old: Object) -> None:
     """A driver has no generation before its first change."""
     was = old.get("metadata", {}).get("generation", 0)
     if new.get("spec") != old.get("spec"):
-        new.setdefault("metadata", {})["generation"] = was + 1
+        new.setdefault("metadata", {})["generation"] = next_int64(was)
 
 
 def _validate_driver(obj: Object, causes: Causes) -> None:
