@@ -3,7 +3,9 @@
 import copy
 from typing import Any
 
+from server.fuzz.values import fields_of, minimal
 from situate.server.resources import BY_KIND, Resource
+from situate.wire.schema.table import message_of
 
 Json = dict[str, Any]
 
@@ -101,13 +103,20 @@ def kinds() -> list[Resource]:
     return [one for key, one in sorted(BY_KIND.items()) if "create" in one.verbs]
 
 
+def _smallest(resource: Resource) -> Json:
+    """An object of a kind that has no entry above: its required fields. It may not be valid."""
+    whole = message_of(resource.api_version, resource.kind)
+    fields = () if whole is None else fields_of(whole)
+    return {field.name: minimal(field.type) for field in fields if field.name not in ("metadata", "status")}
+
+
 def base(resource: Resource, name: str, namespace: str) -> Json:
     """A valid object of this kind."""
     key = (resource.api_version, resource.kind)
     metadata: Json = {"name": name, "labels": {"app": "a"}}
     if resource.namespaced:
         metadata["namespace"] = namespace
-    found: Json = copy.deepcopy(_FIELDS[key])
+    found: Json = copy.deepcopy(_FIELDS.get(key) or _smallest(resource))
     if resource.kind == "LocalSubjectAccessReview":
         found["spec"]["resourceAttributes"]["namespace"] = namespace
     if resource.kind == "Event":
