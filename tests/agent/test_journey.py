@@ -19,6 +19,7 @@ import yaml
 
 from agent.world import processes_with
 from situate.agent.ports import free_port
+from situate.cli.control_plane.homes import shared_volumes
 from situate.kube.client import Client
 from situate.kube.errors import ApiError
 from situate.kube.kubeconfig import find_access
@@ -99,6 +100,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
     finally:
         made.situate("down", "--delete")
         assert not list(tmp_path.glob(".situate*"))
+        assert not shared_volumes(tmp_path / ".situate").exists()
 
 
 def manifests(mark: str) -> str:
@@ -227,6 +229,18 @@ def test_pods_outlive_a_server_that_is_killed_and_end_when_the_cluster_goes_down
     assert all(one["status"]["containerStatuses"][0]["restartCount"] == 0 for one in cluster.ready())
     cluster.situate("down")
     assert not _servers(cluster)
+
+
+def test_a_volume_can_be_used_wherever_the_cluster_is(cluster: Cluster) -> None:
+    """Also if root starts it below a directory that only root may enter, as pytest's are."""
+    said = "id -u; echo data > $SITUATE_VOLUME_V/f && cat $SITUATE_VOLUME_V/f"
+    runs = {"name": "c", "image": "i", "command": ["/bin/sh", "-c", said]}
+    spec = {"restartPolicy": "Never", "containers": [runs], "volumes": [{"name": "v", "emptyDir": {}}]}
+    made = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "v", "labels": {"app": "v"}}, "spec": spec}
+    cluster.api("POST", "/api/v1/namespaces/default/pods", made)
+    until(lambda: cluster.pods("app=v")[0]["status"]["phase"] == "Succeeded")
+    lines = cluster.logs("v").splitlines()
+    assert lines[:2] == [str(os.getuid() or 65_534), "data"]
 
 
 def test_a_node_in_a_process_of_its_own(tmp_path: Path) -> None:

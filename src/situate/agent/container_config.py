@@ -37,13 +37,14 @@ def container_config(
     start: ContainerStart,
     around: EnvironmentSources,
     home: Path,
+    volumes_at: Path,
     node: NodeSecurity,
 ) -> ContainerConfig:
     """Create the pod's directory and volumes if they do not exist. Raises ContainerConfigError."""
     check_mounts(spec)
     security = process_security(pod, spec, node)
     work = _work(home / "work", security)
-    volumes = prepare_volumes(pod, home / "volumes", around, VolumeOwner(security.user, security.group, fs_group(pod)))
+    volumes = prepare_volumes(pod, volumes_at, around, VolumeOwner(security.user, security.group, fs_group(pod)))
     base = {
         **{name: os.environ[name] for name in INHERITED if name in os.environ},
         "HOME": str(work),

@@ -34,6 +34,7 @@ from situate.agent.shim_process import is_locked, lock_directory, rlimits, run_i
 from situate.loop.logs import Log
 
 CONTAINERS: Final = "containers"
+VOLUMES: Final = "volumes"
 KEPT_RUNS: Final = 2
 """The last and the previous run of each container are kept, with their logs."""
 LOOK_S: Final = 0.05
@@ -78,8 +79,11 @@ class ProcessRuntime:
         groups: Cgroups | None = None,
         settings: ProcessSettings | None = None,
         homes: Path | None = None,
+        volumes: Path | None = None,
     ) -> None:
-        """`homes`: where the containers' own files are, if their users may not enter `directory`."""
+        """`homes`: where the containers' own files are, if their users may not enter `directory`. `volumes`: where
+        their volumes are, if they may not enter what is above `homes`."""
+        self._volumes = volumes
         self._directory = directory
         self._homes = homes or directory
         self._home_mode = 0o700 if homes is None else 0o711
@@ -117,6 +121,15 @@ class ProcessRuntime:
             made.mkdir(exist_ok=True)
             made.chmod(self._home_mode)  # whatever the umask
         return made
+
+    def volumes(self, pod: str) -> Path:
+        if self._volumes is None:
+            return self.home(pod) / VOLUMES
+        made = self._volumes / pod
+        if not made.is_dir():
+            made.mkdir(exist_ok=True)
+            made.chmod(self._home_mode)
+        return made / VOLUMES
 
     def _of(self, pod: str, container: str) -> Path:
         return self._directory / pod / CONTAINERS / container
@@ -276,7 +289,7 @@ class ProcessRuntime:
         if any(one == pod for one, _ in self._held):
             raise RunError("a container of the pod is still running")
         self._runs.pop(pod, None)
-        for top in {self._directory, self._homes}:
+        for top in {self._directory, self._homes, self._volumes or self._homes}:
             shutil.rmtree(top / pod, ignore_errors=True)
         if self._groups is not None:
             self._groups.remove(pod)
@@ -287,6 +300,9 @@ class ProcessRuntime:
         self._held.clear()
         if self._groups is not None:
             self._groups.prune()
+        if self._volumes is not None:
+            with contextlib.suppress(OSError):  # pods still have volumes
+                self._volumes.rmdir()
 
     def _clean(self, pod: str, container: str) -> None:
         runs = self._runs[pod][container]

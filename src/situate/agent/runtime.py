@@ -117,6 +117,9 @@ class Runtime(Protocol):
     def home(self, pod: str) -> Path:
         """The pod's directory, created if it does not exist."""
 
+    def volumes(self, pod: str) -> Path:
+        """Where the pod's volumes are; it may not exist yet."""
+
     def forget(self, pod: str) -> None:
         """Delete everything of a pod that has no running container."""
 

@@ -263,7 +263,8 @@ class PodWorker:
         self._assign_ports()
         objects = await self._read(references(self.pod, spec))
         sources = EnvironmentSources(context.host_ip, context.allocatable, objects, port_variables(spec, self.ports))
-        return container_config(self.pod, spec, start, sources, context.runtime.home(self.uid), context.security)
+        home, volumes = context.runtime.home(self.uid), context.runtime.volumes(self.uid)
+        return container_config(self.pod, spec, start, sources, home, volumes, context.security)
 
     async def _read(self, wanted: Iterable[ConfigReference]) -> dict[tuple[str, str], Mapping[str, Any]]:
         found: dict[tuple[str, str], Mapping[str, Any]] = {}

@@ -31,7 +31,6 @@ from situate.cli.cluster.node_identity import (
     renew_when_due,
     request_certificate,
 )
-from situate.cli.control_plane.homes import homes_beside
 from situate.cli.control_plane.process_agent import process_agent
 from situate.cli.options import (
     cluster_options,
@@ -171,7 +170,7 @@ async def _run_machine(
         )
         renewing = asyncio.create_task(renew_when_due(client, directory)) if is_joined(directory) else None
         try:
-            await until_stopped(process_agent(HttpControlPlane(client), settings, homes_beside(directory)).run)
+            await until_stopped(process_agent(HttpControlPlane(client), settings, directory).run)
         finally:
             if renewing is not None:
                 renewing.cancel()

@@ -1,8 +1,17 @@
 """Where the files of containers are that run as another user than their node's agent."""
 
+import hashlib
 from pathlib import Path
+from typing import Final
+
+SHARED: Final = Path("/var/lib/situate")
 
 
 def homes_beside(directory: Path) -> Path:
     """`.situate-pods` beside `.situate`, which is closed to other users."""
     return directory.absolute().with_name(f"{directory.absolute().name}-pods")
+
+
+def shared_volumes(directory: Path) -> Path:
+    """For the volumes, if the directories above are closed as well, such as those of root's home."""
+    return SHARED / hashlib.sha256(str(directory.absolute()).encode()).hexdigest()[:12]

@@ -18,7 +18,6 @@ from situate.agent.log_server import SERVER_NAME
 from situate.agent.log_source import AgentLogs
 from situate.agent.node_objects import hollow_shapes
 from situate.agent.settings import NodeSettings
-from situate.cli.control_plane.homes import homes_beside
 from situate.cli.control_plane.process_agent import process_agent
 from situate.cli.control_plane.settings import ControlPlaneSettings
 from situate.core.reconcile.nodes.fencing import NodeProfile
@@ -63,7 +62,7 @@ def machine_agent(settings: ControlPlaneSettings, registry: Registry, logs: Agen
         ends_pods=True,
         security=settings.security,
     )
-    agent = logs.agents[own.name] = process_agent(LocalControlPlane(registry), own, homes_beside(settings.directory))
+    agent = logs.agents[own.name] = process_agent(LocalControlPlane(registry), own, settings.directory)
     return agent
 
 

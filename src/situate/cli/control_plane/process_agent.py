@@ -1,6 +1,5 @@
 """The agent of this machine as a node: pods are processes here."""
 
-import hashlib
 import os
 import stat
 from pathlib import Path
@@ -13,6 +12,8 @@ from situate.agent.host_security import hide_process, trust_statement
 from situate.agent.lease import FENCE
 from situate.agent.process import ProcessRuntime, ProcessSettings
 from situate.agent.settings import NodeSettings
+from situate.agent.volumes import closed_parent
+from situate.cli.control_plane.homes import homes_beside, shared_volumes
 from situate.loop.logs import Log
 
 PODS: Final = "pods"
@@ -22,32 +23,42 @@ PODS: Final = "pods"
 _log = Log(__name__)
 
 
-def process_agent(plane: ControlPlane, settings: NodeSettings, homes: Path) -> NodeAgent:
-    """`homes`: where the files of containers are that run as another user than the agent, because nobody else may enter
-    its directory. Raises AgentError."""
+def process_agent(plane: ControlPlane, settings: NodeSettings, top: Path) -> NodeAgent:
+    """`top`: the directory with everything of the cluster or node. Raises AgentError."""
     hide_process()
-    mark = hashlib.sha256(str(settings.directory.absolute()).encode()).hexdigest()[:12]
-    groups, limits = cgroups.find(name=f"situate-{mark}"), ProcessSettings(fence=settings.directory / FENCE)
-    other = settings.security.user != os.geteuid()
+    groups = cgroups.find(name=f"situate-{shared_volumes(top).name}")
+    limits = ProcessSettings(fence=settings.directory / FENCE)
     _log.warning(f"This machine is a node: {trust_statement(settings.security)}", node=settings.name)
     try:
-        if other:
-            _make_homes(homes)
+        homes, volumes = _places(top, settings.security.user)
         return NodeAgent(
             plane,
             settings,
             lambda changed: ProcessRuntime(
-                settings.directory / PODS, changed, groups=groups, settings=limits, homes=homes if other else None
+                settings.directory / PODS, changed, groups=groups, settings=limits, homes=homes, volumes=volumes
             ),
         )
     except OSError as error:
         raise AgentError(f"{error.filename}: {error.strerror}") from None
 
 
-def _make_homes(homes: Path) -> None:
-    """Containers may enter it, and list nothing."""
-    homes.mkdir(parents=True, exist_ok=True)
-    found = homes.lstat()
+def _places(top: Path, user: int) -> tuple[Path | None, Path | None]:
+    """Where the containers' directories and volumes are, if not in the agent's own directory."""
+    if user == os.geteuid():
+        return None, None
+    homes, shared = homes_beside(top), shared_volumes(top)
+    _make_open(homes)
+    if closed_parent(homes, user) is None:
+        return homes, None
+    _make_open(shared.parent)
+    _make_open(shared)
+    return homes, shared
+
+
+def _make_open(directory: Path) -> None:
+    """Make a directory that everybody may enter, and nobody else may list."""
+    directory.mkdir(parents=True, exist_ok=True)
+    found = directory.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
-        raise AgentError(f"{homes} is not a directory of user {os.geteuid()}: move it away")
-    homes.chmod(0o711)
+        raise AgentError(f"{directory} is not a directory of user {os.geteuid()}: move it away")
+    directory.chmod(0o711)

@@ -328,6 +328,9 @@ class HollowRuntime:
         made.mkdir(parents=True, exist_ok=True)
         return made
 
+    def volumes(self, pod: str) -> Path:
+        return self.home(pod) / "volumes"
+
     def forget(self, pod: str) -> None:
         if not self.severed:
             self._machine.forget(pod)
