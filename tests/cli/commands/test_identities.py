@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from cli.commands.test_up import Desk
+from situate.cli.cluster.node_identity import renew_when_due
+from situate.kube.client import Client
+from situate.kube.kubeconfig import find_access
+from situate.server.identity.joining.bootstrap_tokens import new_token, token_secret
+from store import etcd_server
 
 WITHIN_S = 30.0
 
@@ -200,11 +208,75 @@ def test_keys_are_replaced_while_the_server_runs(desk: Desk) -> None:
     words = shlex.split(desk.says("token", "create", "--node"))
     assert words.count("--ca-hash") == 2
     desk.says(*words[1:], "--name", "rotated", "--dir", "rotated")
+    before = (desk.folder / "rotated" / "client.pem").read_bytes()
+    assert _renewing(desk, "rotated") == before, "nothing is due, and nothing has changed"
     desk.says("certificates", "rotate", "ca", "--finish")
     until(lambda: not works("before"))
     until(lambda: desk.run("get", "nodes").exit_code == 0)
     assert works("during")
-    desk.says("get", "node", "node-1")
+    # A node learns of it by itself, and has a certificate of the authority that is left.
+    until(lambda: _renewing(desk, "rotated") != before)
+    assert (desk.folder / "rotated" / "ca.crt").read_text().count("BEGIN CERTIFICATE") == 1
+    assert "not found" in desk.refuses("get", "node", "rotated", "--kubeconfig", "rotated/kubeconfig")
+
+
+def test_a_node_renews_a_certificate_that_is_due(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    desk.says(*shlex.split(desk.says("token", "create", "--node", "due"))[1:], "--dir", "due")
+    before = (desk.folder / "due" / "client.pem").read_bytes()
+    monkeypatch.setattr("situate.server.identity.certificates.due", lambda *_: True)
+    assert _renewing(desk, "due") != before
+    assert "not found" in desk.refuses("get", "node", "due", "--kubeconfig", "due/kubeconfig")
+
+
+def _renewing(desk: Desk, name: str) -> bytes:
+    """Look once whether the node's certificate is due, as its agent does. The certificate afterwards."""
+
+    async def look() -> None:
+        access = find_access(str(desk.folder / name / "kubeconfig"), None, None)
+        async with Client(access, qps=-1) as client:
+            renewing = asyncio.create_task(renew_when_due(client, desk.folder / name))
+            await asyncio.sleep(0.5)
+            renewing.cancel()
+
+    asyncio.run(look())
+    return (desk.folder / name / "client.pem").read_bytes()
+
+
+def test_expired_tokens_of_nodes_are_removed_by_the_next(desk: Desk) -> None:
+    old = token_secret(new_token(), datetime.now(UTC))
+    desk.says("apply", "-f", "-", stdin=json.dumps(old))
+    assert old["metadata"]["name"] in desk.says("get", "secrets", "-n", "kube-system")
+    assert "expired" in desk.says("token", "list")
+    desk.says("token", "create", "--node")
+    assert old["metadata"]["name"] not in desk.says("get", "secrets", "-n", "kube-system")
+
+
+@pytest.mark.skipif(etcd_server.missing() is not None, reason=str(etcd_server.missing()))
+def test_another_server_of_the_same_etcd_refuses_them_too(tmp_path: Path) -> None:
+    one, two = Desk(tmp_path / "one"), Desk(tmp_path / "two")
+    with etcd_server.Etcd(tmp_path) as etcd:
+        up = ("up", "--port", "0", "--nodes", "0", "--no-scheduler", "--store", f"etcd://{etcd.endpoints[0]}")
+        try:
+            for desk in (one, two):
+                desk.folder.mkdir()
+                if desk is two:
+                    shutil.copytree(one.folder / ".situate" / "pki", two.folder / ".situate" / "pki")
+                desk.says(*up)
+            one.says("user", "add", "jane", "--group", "system:masters")
+            there = (one.folder / "jane.kubeconfig").read_text().replace(_server(one), _server(two))
+            (two.folder / "jane.kubeconfig").write_text(there)
+            two.says("get", "nodes", "--kubeconfig", "jane.kubeconfig")
+            one.says("user", "remove", "jane")
+            until(lambda: "Unauthorized" in two.run("get", "nodes", "--kubeconfig", "jane.kubeconfig").stderr)
+            # A node's token counts on both, and once.
+            words = shlex.split(one.says("token", "create", "--node"))
+            words[3] = _server(two)
+            two.says(*words[1:], "--name", "n1", "--dir", "n1")
+            words[3] = _server(one)
+            assert "Unauthorized" in one.refuses(*words[1:], "--name", "n2", "--dir", "n2")
+        finally:
+            for desk in (one, two):
+                desk.run("down", "--delete")
 
 
 @contextlib.contextmanager

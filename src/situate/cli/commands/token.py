@@ -24,6 +24,7 @@ from situate.server.identity.joining.bootstrap_tokens import (
     NAMESPACE,
     PREFIX,
     TYPE,
+    BootstrapToken,
     new_token,
     read_token,
     token_secret,
@@ -139,7 +140,14 @@ def _create_node_token(directory: Path, node: str, life: timedelta, now: datetim
         raise click.ClickException(f"a token for nodes lasts at most {MAX_LIFE.days} days")
     made = new_token()
     body = msgspec.json.encode(token_secret(made, now + life, node))
-    with_running(directory, lambda client: client.request("POST", SECRETS, body=body))
+
+    async def create(client: Client) -> None:
+        for one in await _listed(client):
+            if one.expires <= now:  # nobody else removes them
+                await client.request("DELETE", f"{SECRETS}/{PREFIX}{one.id}")
+        await client.request("POST", SECRETS, body=body)
+
+    with_running(directory, create)
     address = server_address(directory)
     named = f" --name {node}" if node else ""
     click.echo(f"situate node join {address} --token {made} {_authority_hashes(directory, now)}{named}")
@@ -166,9 +174,10 @@ def _account_token(directory: Path, account: str, life: timedelta) -> str:
 
 
 def _node_tokens(directory: Path) -> list[dict[str, Any]]:
-    async def work(client: Client) -> list[Any]:
-        found: Any = msgspec.json.decode(await client.request("GET", SECRETS, params={"fieldSelector": f"type={TYPE}"}))
-        return list(found["items"])
-
-    tokens = filter(None, (read_token(one) for one in with_running(directory, work)))
+    tokens = with_running(directory, _listed)
     return [{"id": one.id, "for": f"node {one.node or 'any'}", "groups": [], "expires": one.expires} for one in tokens]
+
+
+async def _listed(client: Client) -> list[BootstrapToken]:
+    found: Any = msgspec.json.decode(await client.request("GET", SECRETS, params={"fieldSelector": f"type={TYPE}"}))
+    return [token for one in found["items"] if (token := read_token(one)) is not None]

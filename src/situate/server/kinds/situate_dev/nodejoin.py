@@ -6,7 +6,7 @@ from situate.server.kinds.kind import Kind
 
 KIND: Final = Kind(
     "situate.dev/v1alpha1 nodejoins NodeJoin C - - ! create",
-    rights={"situate:node": "create", "situate:node-bootstrapper": "create"},
+    rights={"situate:node-bootstrapper": "create"},
     description="NodeJoin asks for the client certificate of a node.",
     words={
         "NodeJoinSpec.nodeName": "The name of the node.",
