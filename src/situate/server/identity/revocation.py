@@ -17,10 +17,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from pathlib import Path
+from time import monotonic
 from typing import Any, Final, Protocol
 
 from situate.loop.logs import Log
 from situate.server.errors import StatusError
+from situate.server.identity import secret_files
 from situate.server.identity.certificates import CLOCKS_DIFFER
 from situate.server.identity.ports import ObjectReader, resource_of
 from situate.server.identity.secret_files import IdentityError, SecretFile, write_private
@@ -120,9 +122,14 @@ class Revocations:
         self._file.changed()
         self._objects = objects
         self._revision = 0
+        self._next_look = 0.0
         self._known = read_revoked(path)
 
     def __call__(self) -> RevocationList:
+        now = monotonic()
+        if now < self._next_look:
+            return self._known
+        self._next_look = now + secret_files.STAT_INTERVAL_S
         if self._file.changed():
             self._add_file()
         found = self._objects.get(CONFIG_MAPS, NAMESPACE, NAME)
