@@ -51,7 +51,7 @@ def told_of(given: dict[str, Any], tmp_path: Path, plane: FakePlane | None = Non
         pytest.param(odd(env=[{"name": "A", "value": NUL}]), "CreateContainerConfigError", "'A' has a", id="in env"),
         pytest.param(
             odd(spec={"volumes": [{"name": "v", "hostPath": {"path": f"/{NUL}", "type": "DirectoryOrCreate"}}]}),
-            "FailedMount", "volume v: embedded null byte", id="in hostPath",
+            "FailedMount", "volume v: its hostPath has a NUL", id="in hostPath",
         ),
         pytest.param(mounted(mountPath=f"/{NUL}"), "FailedMount", "mountPath has a NUL", id="in mountPath"),
         pytest.param(mounted(subPath=NUL), "FailedMount", "subPath has a NUL", id="in subPath"),

@@ -20,7 +20,7 @@ from situate.agent.settings import NodeSettings
 from situate.wire.schema.groups import core
 
 AS_ROOT = pytest.mark.skipif(os.getuid() != 0, reason="only root can be somebody else")
-ALL = frozenset(range(len(CAPABILITIES)))
+ALL = frozenset(range(len(CAPABILITIES))) - {CAPABILITIES.index("SYS_BOOT")}
 ACCOUNTS = {0: 0, 33: 33, 1000: 1000, NOBODY_ID: NOBODY_ID}
 ROOT_NODE = NodeSecurity(
     NOBODY_ID, NOBODY_ID, is_root=True, users="unprivileged", capabilities=ALL, has_landlock=True, has_seccomp=True,
@@ -73,8 +73,9 @@ def test_a_container_of_an_ordinary_user_is_that_user() -> None:
         pytest.param({"supplementalGroups": [6]}, {}, "supplementalGroups or fsGroup 6", id="one as a further group"),
         pytest.param({"fsGroup": 0}, {}, "supplementalGroups or fsGroup 0", id="root's group for volumes"),
         pytest.param({}, {"privileged": True}, "privileged: true: it needs --container-users any", id="privileged"),
-        pytest.param({}, {"capabilities": {"add": ["SYS_ADMIN"]}}, "capabilities.add SYS_ADMIN", id="too much"),
-        pytest.param({}, {"capabilities": {"add": ["ALL"]}}, "capabilities.add DAC_READ_SEARCH", id="all of it"),
+        pytest.param(
+            {}, {"capabilities": {"add": ["SYS_BOOT"]}}, "capabilities.add SYS_BOOT", id="what the agent lacks"
+        ),
         pytest.param({}, {"capabilities": {"drop": ["NONE_SUCH"]}}, "the capability NONE_SUCH", id="an unknown one"),
         pytest.param(
             {"seccompProfile": {"type": "Localhost", "localhostProfile": "p"}}, {}, "Localhost", id="a profile"
@@ -101,7 +102,6 @@ def test_what_root_s_node_refuses(pods: dict[str, Any], own: dict[str, Any], wor
         pytest.param({"runAsUser": 65534}, {}, "its containers run as user 1000", id="another user"),
         pytest.param({"runAsGroup": 27}, {}, "its containers have its own groups", id="another group"),
         pytest.param({"fsGroup": 2000}, {}, "its containers have its own groups", id="a group that it has not"),
-        pytest.param({}, {"capabilities": {"add": ["KILL"]}}, "its agent is not root", id="a capability"),
         pytest.param(
             {}, {"capabilities": {"drop": ["ALL"]}, "allowPrivilegeEscalation": True}, "together", id="both at once"
         ),
@@ -148,11 +148,18 @@ def test_what_this_kernel_cannot_do_is_refused() -> None:
         pytest.param({}, DEFAULT_CAPABILITIES, id="the default ones"),
         pytest.param({"drop": ["ALL"]}, (), id="none"),
         pytest.param({"drop": ["ALL"], "add": ["NET_BIND_SERVICE"]}, ("NET_BIND_SERVICE",), id="one only"),
+        pytest.param(
+            {"add": ["SYS_PTRACE"]}, {*DEFAULT_CAPABILITIES, "SYS_PTRACE"}, id="one more, as kubectl debug adds"
+        ),
         pytest.param({"drop": ["CAP_CHOWN"]}, set(DEFAULT_CAPABILITIES) - {"CHOWN"}, id="all but one"),
     ],
 )
 def test_capabilities(said: dict[str, Any], expected: Any) -> None:
     assert {CAPABILITIES[one] for one in asked(ROOT_NODE, {"capabilities": said}).capabilities} == set(expected)
+
+
+def test_what_kubectl_debug_adds_is_no_obstacle_for_an_ordinary_user() -> None:
+    assert asked(OWN_NODE, {"capabilities": {"add": ["SYS_PTRACE"]}}).capabilities is None
 
 
 def test_a_privileged_container_has_all_where_anybody_is_allowed() -> None:

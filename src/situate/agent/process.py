@@ -123,13 +123,7 @@ class ProcessRuntime:
         return made
 
     def volumes(self, pod: str) -> Path:
-        if self._volumes is None:
-            return self.home(pod) / VOLUMES
-        made = self._volumes / pod
-        if not made.is_dir():
-            made.mkdir(exist_ok=True)
-            made.chmod(self._home_mode)
-        return made / VOLUMES
+        return (self._volumes or self._homes) / pod / VOLUMES
 
     def _of(self, pod: str, container: str) -> Path:
         return self._directory / pod / CONTAINERS / container

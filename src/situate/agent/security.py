@@ -211,26 +211,21 @@ def _check_privileged(asked: _Asked, node: NodeSecurity) -> None:
 
 
 def _capabilities(asked: _Asked, node: NodeSecurity, *, escalates: bool) -> tuple[int, ...] | None:
+    """As in Kubernetes, a user other than root gets none of them: they only limit what a program can add."""
     said = asked.own("capabilities") or {}
-    add, drop = said.get("add") or (), said.get("drop") or ()
+    added, dropped = _numbers(said.get("add") or (), node), _numbers(said.get("drop") or (), node)
+    for missing in sorted(added - node.capabilities):
+        raise _refusal(f"capabilities.add {CAPABILITIES[missing]}", "its agent does not have it")
     if not node.is_root:
-        if add:
-            raise _refusal(f"capabilities.add {' '.join(add)}", NOT_ROOT)
-        if drop and escalates:
+        if dropped and escalates:
             raise _refusal("capabilities.drop together with allowPrivilegeEscalation", NOT_ROOT)
         return None  # it has none, and can gain none
     if asked.own("privileged"):
         return tuple(sorted(node.capabilities))
-    default = _numbers(DEFAULT_CAPABILITIES, node)
-    added = _numbers(add, node)
-    missing = [one for one in sorted(added) if one not in node.capabilities]
-    if node.users != "any":
-        missing += [one for one in sorted(added - default) if one not in missing]
-    if missing:
-        raise _refusal(f"capabilities.add {CAPABILITIES[missing[0]]}", "its containers may not have it")
-    dropped = _numbers(drop, node)
-    kept = set() if "ALL" in _names(drop) else default - dropped
-    return tuple(sorted((kept | added) & node.capabilities if "ALL" in _names(drop) else (kept | added) - dropped))
+    if "ALL" in _names(said.get("drop") or ()):
+        return tuple(sorted(added))
+    default = _numbers(DEFAULT_CAPABILITIES, node) & node.capabilities
+    return tuple(sorted((default | added) - dropped))
 
 
 def _names(capabilities: Iterable[str]) -> list[str]:

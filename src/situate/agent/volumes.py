@@ -109,8 +109,10 @@ def _made(
         raise ContainerConfigError(NOT_HERE.format(" ".join(kinds), volume["name"]), FAILED_MOUNT)
     if kind == "hostPath":
         return _host_path(volume["hostPath"], owner)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.parent.chmod(0o711)  # whatever the umask
+    for directory in (path.parent.parent, path.parent):
+        if not directory.is_dir():
+            directory.mkdir(parents=True)
+            directory.chmod(0o711)  # whatever the umask
     if path.exists():
         return path  # its files may be the containers' own by now: nothing is changed in it any more
     if kind == "emptyDir":
@@ -122,6 +124,8 @@ def _made(
 
 
 def _host_path(source: Mapping[str, Any], owner: VolumeOwner) -> Path:
+    if "\0" in source["path"]:
+        raise ValueError("its hostPath has a NUL character")
     path, kind = Path(source["path"]), source.get("type", "")
     if kind == "DirectoryOrCreate" and not path.is_dir():
         _create(["mkdir", "-p", "-m", "755", "--", str(path)], owner)
