@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +26,10 @@ class Client:
         async with self._session.get(path) as response:
             return response.status, await response.text()
 
-    async def send(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
-        async with self._session.request(method, path, json=body) as response:
+    async def send(
+        self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None
+    ) -> tuple[int, Any]:
+        async with self._session.request(method, path, json=body, headers=headers) as response:
             return response.status, await response.json()
 
     async def items(self, path: str) -> list[dict[str, Any]]:

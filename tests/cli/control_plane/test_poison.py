@@ -86,22 +86,96 @@ async def poison(store: Store, pods: list[str]) -> None:
         await store.commit([], [Put(f"{prefix}/rbac.authorization.k8s.io/{plural}/odd", b"{}")])
     for key in ("/objects/", "/objects/x", "/objects/core", "/objects/future.dev/things/default/a"):
         await store.commit([], [Put(key, b"{}")])
-    # Objects that are of their kind, and hold what no validation would let pass.
-    meta = {"namespace": "default", "uid": "by-hand", "creationTimestamp": "2026-01-01T00:00:00Z"}
-    hollow: dict[str, Any] = {
-        "apps/deployments": {},
-        "apps/statefulsets": {"spec": {}},
-        "apps/daemonsets": {"spec": {"selector": {"matchExpressions": [{"key": "", "operator": "Odd"}]}}},
-        "batch/jobs": {"spec": {"completions": -7, "parallelism": -1}},
-        "batch/cronjobs": {"spec": {"schedule": "every day"}},
-        "core/pods": {"spec": {"containers": [], "nodeName": "nowhere"}},
-        "policy/poddisruptionbudgets": {"spec": {"minAvailable": "9" * 5_000 + "%"}},
-    }
-    for number, (where, rest) in enumerate(hollow.items()):
-        named = {"name": "hollow", **meta, "uid": f"by-hand-{number}"}
-        await store.commit(
-            [], [Put(f"{prefix}/{where}/default/hollow", msgspec.json.encode({"metadata": named, **rest}))]
-        )
+    for number, (where, rest) in enumerate(invalid()):
+        group, plural = where.split("/")
+        namespaced = plural not in ("nodes", "nodesnapshots")
+        meta = {"name": f"invalid-{number}", "uid": f"by-hand-{number}", "creationTimestamp": "2026-01-01T00:00:00Z"}
+        if namespaced:
+            meta["namespace"] = rest.pop("namespace", "default")
+        meta |= rest.pop("metadata", {})
+        key = "/".join([prefix, group, plural, *([meta["namespace"]] if namespaced else []), meta["name"]])
+        await store.commit([], [Put(key, msgspec.json.encode({"metadata": meta, **rest}))])
+
+
+LONG = "9" * 5_000
+LARGEST = 2**31 - 1
+TEMPLATE: dict[str, Any] = {
+    "metadata": {"labels": {"app": "odd"}},
+    "spec": {"containers": [{"name": "c", "image": "none"}]},
+}
+SELECTOR = {"matchLabels": {"app": "odd"}}
+
+
+def invalid() -> list[tuple[str, dict[str, Any]]]:
+    """Objects that have the shape of their kind, and hold what no validation would let pass, or extremes."""
+
+    def workload(**spec: Any) -> dict[str, Any]:
+        return {"spec": {"selector": SELECTOR, "template": TEMPLATE, **spec}}
+
+    def with_grace(seconds: int) -> dict[str, Any]:
+        pod = {**TEMPLATE["spec"], "terminationGracePeriodSeconds": seconds}
+        return workload(template={**TEMPLATE, "spec": pod})
+
+    annotated = {"deployment.kubernetes.io/revision": LONG, "batch.kubernetes.io/job-completion-index": LONG}
+    noted = {"annotations": annotated}
+    surges = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": f"{LONG}%", "maxUnavailable": "x%"}}
+    time = {"lastTransitionTime": "yesterday", "type": "Ready", "status": "Perhaps"}
+    return [
+        ("apps/deployments", {}),
+        ("apps/deployments", with_grace(300_000_000_000)),
+        ("apps/deployments", with_grace(-(2**63))),
+        ("apps/deployments", workload(strategy=surges, revisionHistoryLimit=-5)),
+        (
+            "apps/deployments",
+            workload(replicas=-3, progressDeadlineSeconds=-1) | {"metadata": {"annotations": annotated}},
+        ),
+        ("apps/deployments", {"metadata": {"deletionTimestamp": "never", "finalizers": ["foregroundDeletion"]}}),
+        ("apps/replicasets", workload(replicas=-1) | {"metadata": noted}),
+        ("apps/statefulsets", {"spec": {}}),
+        ("apps/statefulsets", workload(replicas=-2, ordinals={"start": -7}, volumeClaimTemplates=[{}])),
+        ("apps/daemonsets", {"spec": {"selector": {"matchExpressions": [{"key": "", "operator": "Odd"}]}}}),
+        ("apps/daemonsets", workload(updateStrategy=surges, minReadySeconds=-1)),
+        ("batch/jobs", workload(completions=LARGEST, parallelism=2, completionMode="Indexed")),
+        ("batch/jobs", workload(completions=-7, parallelism=-1, backoffLimit=-1, activeDeadlineSeconds=-(2**63))),
+        ("batch/cronjobs", {"spec": {"schedule": "every day"}}),
+        ("batch/cronjobs", {"spec": {"schedule": "* * * * *", "timeZone": "Mars/Crater", "jobTemplate": {}}}),
+        ("core/pods", {"spec": {"containers": [], "nodeName": "nowhere"}}),
+        ("core/pods", {"spec": {}, "status": {"phase": "Odd", "conditions": [time], "startTime": "soon"}}),
+        ("core/pods", {"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "lots"}}}]}}),
+        ("core/pods", {"spec": {"nodeName": "node-1", "terminationGracePeriodSeconds": -(2**63)}}),
+        ("core/pods", {"metadata": noted | {"deletionTimestamp": "0000"}, "spec": {}}),
+        ("core/nodes", {"status": {"allocatable": {"cpu": "lots"}, "conditions": [time]}}),
+        ("core/nodes", {"spec": {"taints": [{"key": "k", "effect": "NoExecute", "timeAdded": "never"}]}}),
+        ("core/namespaces", {"namespace": "", "metadata": {"deletionTimestamp": "x"}}),
+        ("core/events", {"involvedObject": {}, "firstTimestamp": "x", "count": -1}),
+        ("core/persistentvolumeclaims", {"spec": {"resources": {"requests": {"storage": "lots"}}}}),
+        ("policy/poddisruptionbudgets", {"spec": {"minAvailable": f"{LONG}%", "selector": SELECTOR}}),
+        (
+            "coordination.k8s.io/leases",
+            {
+                "namespace": "kube-node-lease",
+                "metadata": {"annotations": {"situate.dev/snapshot-version": LONG}},
+                "spec": {"leaseDurationSeconds": -LARGEST, "renewTime": "soon", "leaseTransitions": -1},
+            },
+        ),
+        ("situate.dev/placementdecisions", {}),
+        ("situate.dev/nodesnapshots", {"spec": {"configuration": {"renewIntervalSeconds": 0}}}),
+    ]
+
+
+TABLE = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
+LISTED = (
+    "/api/v1/pods",
+    "/api/v1/nodes",
+    "/api/v1/events",
+    "/api/v1/namespaces",
+    "/api/v1/persistentvolumeclaims",
+    *(f"/apis/apps/v1/{one}" for one in ("deployments", "replicasets", "statefulsets", "daemonsets")),
+    *(f"/apis/batch/v1/{one}" for one in ("jobs", "cronjobs")),
+    "/apis/policy/v1/poddisruptionbudgets",
+    "/apis/coordination.k8s.io/v1/leases",
+    "/apis/situate.dev/v1alpha1/nodesnapshots",
+)
 
 
 def test_a_store_with_odd_values_is_served_and_what_is_sound_in_it_stays(tmp_path: Path) -> None:
@@ -123,23 +197,23 @@ def test_a_store_with_odd_values_is_served_and_what_is_sound_in_it_stays(tmp_pat
             assert await running_pods(client, "default", "api") == pods["api"][1:]
             code, status = await client.send("GET", f"{APPS.format(namespace='default')}/deployments/web")
             assert (code, status["reason"]) == (500, "StorageReadError")
-            for path in ("/api/v1/pods", "/apis/apps/v1/deployments", "/api/v1/nodes", "/api/v1/events"):
-                await client.items(path)
+            for path in LISTED:
+                for headers in ({}, TABLE):
+                    code, found = await client.send("GET", path, headers=headers)
+                    assert code == 200, (path, found)
             assert await ready(client)
             # DELETE removes what cannot be read, and then its owner has as many pods as it asks for.
             assert (await client.send("DELETE", f"{DEFAULT}/pods/{pods['api'][0]}"))[0] == 200
             assert (await client.send("DELETE", f"{DEFAULT}/configmaps/odd-1"))[0] == 200
             await until(lambda: whole(client, "api", 3))
             await until(lambda: ready(client))
-            scraped = (await client.text("/metrics"))[1]
-            assert " 0.0" not in next(
-                line for line in scraped.splitlines() if line.startswith("situate_unreadable_objects")
-            )
-            assert not [
-                line
-                for line in scraped.splitlines()
-                if line.startswith("situate_part_restarts_total") and not line.endswith(" 0.0")
-            ]
+            scraped = (await client.text("/metrics"))[1].splitlines()
+            (count,) = (line.split()[1] for line in scraped if line.startswith("situate_unreadable_objects "))
+            assert float(count) > 100
+            restarts = [line for line in scraped if line.startswith("situate_part_restarts_total{")]
+            # An engine fails on some of them once. The next one begins without them.
+            ends = {'situate_part_restarts_total{part="scheduler"} 1.0'}
+            assert {line for line in restarts if not line.endswith(" 0.0")} <= ends
 
     pods = asyncio.run(before())
 

@@ -63,6 +63,8 @@ AWAKE_S: Final = 1.0
 ASLEEP_MS: Final = 5_000
 """A runner that did not run for so long was asleep: suspended, swapped out, or busy. Meanwhile it saw no renewals, and
 agents perhaps could not renew."""
+HINDERED_MS: Final = 2_000
+"""The longest wait of a controller for another object that cannot be read: it may be deleted or mended at any time."""
 SLOW_S: Final = 1.0
 """A call that takes longer is logged: nothing else happens in the process meanwhile."""
 LONGEST_WAIT_S: Final = 3_600.0
@@ -217,6 +219,8 @@ class Runner:
             requeue_at = self._clock() + self._backoff(task, settled=error.settled)
         except Exception as error:  # noqa: BLE001 - whatever it is, it is about this object
             wait_ms = self._backoff(task, settled=False)
+            if isinstance(error, UnreadableError):
+                wait_ms = min(wait_ms, HINDERED_MS)
             requeue_at = self._clock() + wait_ms
             await self._failed(task, error, wait_ms)
         finally:
@@ -235,6 +239,9 @@ class Runner:
 
     async def _failed(self, task: Task, error: Exception, wait_ms: Millis) -> None:
         ref = self._ref(task)
+        if self._failures[task].bit_count() > 1:  # told after 1, 2, 4, 8 and so on
+            self.metrics.errors.add((ref.kind,), 1)
+            return
         self._report(ref, error, wait_ms)
         if ref.name:
             text = f"Error reconciling: {type(error).__name__}: {error}"

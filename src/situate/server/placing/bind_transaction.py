@@ -47,7 +47,7 @@ from situate.server.placing.ledger import (
     taken_gpus,
     taken_ports,
 )
-from situate.server.placing.ledger_repair import without_unreadable
+from situate.server.placing.ledger_repair import forget_pod, read_decision, read_snapshot
 from situate.server.placing.node_locks import NodeLocks
 from situate.server.placing.phases import holds_node, legal, phase_of, returns_from_end
 from situate.server.placing.refusals import (
@@ -151,13 +151,7 @@ class BindTransactions:
         if resource.kind == "Node":
             self._extend_node_write(cache, {"metadata": {"name": name}}, None, guards, writes)
             return
-        for held in cache.all(NODE_SNAPSHOTS):
-            identity, ledger = self.ledger(held)
-            if any((one.namespace, one.name) == (namespace, name) for one in ledger.pods):
-                rebuilt = without_unreadable(cache, ledger, namespace, name)
-                if rebuilt is not None:
-                    guards.append(At(held.key, Revision(held.revision)))
-                    writes.append(Put(held.key, snapshots.encoded(identity, rebuilt, self.configuration)))
+        forget_pod(cache, namespace, name, self.configuration, guards, writes)
 
     def lock(
         self, resource: Resource, before: Object | None, after: Object | None, request: PodWriteRequest | None
@@ -223,11 +217,11 @@ class BindTransactions:
         return self._new_uid()
 
     def ledger(self, held: StoredObject) -> tuple[SnapshotMetadata, Ledger]:
-        """A decoded snapshot. Most were encoded here and need no decoding."""
+        """A decoded snapshot. Most were encoded here and need no decoding. Raises StatusError."""
         known = self._ledgers.get(held.name)
         if known is not None and known[0] == held.value:
             return known[1], known[2]
-        identity, ledger = snapshots.decoded(held.value)
+        identity, ledger = read_snapshot(held)
         self.remember(held.name, held.value, identity, ledger)
         return identity, ledger
 
@@ -277,7 +271,7 @@ class _PodWrite:
         self._writes = writes
         held = cache.get(PLACEMENT_DECISIONS, self._namespace, self._name)
         self._revision = ABSENT if held is None else Revision(held.revision)
-        self._decision = None if held is None else decisions.decoded(held.value)
+        self._decision = None if held is None else read_decision(held)
 
     def extend(self) -> None:
         if self._request is not None:

@@ -1,22 +1,63 @@
-"""The ledger of a node without a pod that nobody can read, and so without knowing what that pod took."""
+"""Ledgers and decisions among values that cannot be read: what another release or a hand has left in the store."""
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import Final
 
 import msgspec
 
 from situate.core.model.pod import Pod
+from situate.server.errors import StatusError
+from situate.server.placing import decisions, snapshots
+from situate.server.placing.decisions import PlacementDecision
 from situate.server.placing.ledger import Ledger, add, amounts_of
+from situate.server.placing.snapshots import NODE_SNAPSHOTS, SnapshotMetadata
 from situate.server.placing.write_request import CacheReader
+from situate.server.registry.stored_object import StoredObject
 from situate.server.resources import BY_KIND
+from situate.store.entries import Revision
+from situate.store.transactions import At, Guard, Put, Write
 
 PODS: Final = BY_KIND["v1", "Pod"]
 
 
-def without_unreadable(cache: CacheReader, ledger: Ledger, namespace: str, name: str) -> Ledger | None:
-    """The sum of the pods that are left. None if another of them cannot be read: then the sum stays, rather too large
-    than too small, until that one is deleted as well."""
+def read_snapshot(held: StoredObject) -> tuple[SnapshotMetadata, Ledger]:
+    """Raises StatusError: no pod comes to a node whose ledger is not known."""
+    try:
+        return snapshots.decoded(held.value)
+    except (ValueError, msgspec.MsgspecError) as error:
+        text = f"the snapshot of node {held.name} cannot be read: {error}"
+        raise StatusError(HTTPStatus.INTERNAL_SERVER_ERROR, "InternalError", text) from error
+
+
+def read_decision(held: StoredObject) -> PlacementDecision | None:
+    """None for one that cannot be read: the next one replaces it."""
+    try:
+        return decisions.decoded(held.value)
+    except (ValueError, msgspec.MsgspecError):
+        return None
+
+
+def forget_pod(
+    cache: CacheReader, namespace: str, name: str, config: msgspec.Raw, guards: list[Guard], writes: list[Write]
+) -> None:
+    """A pod that nobody can read is deleted: its node's ledger becomes the sum of the others."""
+    for held in cache.all(NODE_SNAPSHOTS):
+        try:
+            identity, ledger = read_snapshot(held)
+        except StatusError:
+            continue  # nobody knows the room on that node
+        if any((one.namespace, one.name) == (namespace, name) for one in ledger.pods):
+            left = _without(cache, ledger, namespace, name)
+            if left is not None:
+                guards.append(At(held.key, Revision(held.revision)))
+                writes.append(Put(held.key, snapshots.encoded(identity, left, config)))
+
+
+def _without(cache: CacheReader, ledger: Ledger, namespace: str, name: str) -> Ledger | None:
+    """None if another pod cannot be read: then the sum stays, rather too large than too small, until that one is
+    deleted as well."""
     left = Ledger()
     for one in ledger.pods:
         if (one.namespace, one.name) == (namespace, name):

@@ -21,9 +21,7 @@ _log = Log(__name__)
 async def configure(registry: Registry, transactions: BindTransactions) -> int:
     """The number of snapshots that changed."""
     wanted = bytes(transactions.configuration)
-    others = [
-        held.name for held in registry.cache.all(NODE_SNAPSHOTS) if snapshots.configuration_of(held.value) != wanted
-    ]
+    others = [held.name for held in registry.cache.all(NODE_SNAPSHOTS) if _differs(held, wanted)]
 
     def change(found: Object, _held: StoredObject) -> Object:
         return {**found, "spec": {**found.get("spec", {}), "configuration": msgspec.json.decode(wanted)}}
@@ -37,3 +35,11 @@ async def configure(registry: Registry, transactions: BindTransactions) -> int:
     if others:
         _log.info("Changed the configuration of nodes' agents", nodes=len(others))
     return len(others)
+
+
+def _differs(held: StoredObject, wanted: bytes) -> bool:
+    try:
+        return snapshots.configuration_of(held.value) != wanted
+    except msgspec.DecodeError as error:
+        _log.error("A node's snapshot cannot be read; nothing is bound to the node", node=held.name, err=str(error))
+        return False

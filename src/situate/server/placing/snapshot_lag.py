@@ -24,6 +24,7 @@ from situate.core.reconcile.effects import ObjectRef, RecordEvent
 from situate.core.reconcile.nodes.cleanup import LEASES as NODE_LEASES
 from situate.core.reconcile.nodes.reports import ACKNOWLEDGED
 from situate.loop.controllers.events import event_body
+from situate.loop.drive import describe_error
 from situate.loop.logs import Log
 from situate.server.errors import StatusError
 from situate.server.placing.bind_transaction import LEASES, NODES
@@ -117,10 +118,18 @@ class SnapshotLag:
             try:
                 async with aclosing(await self._registry.watch(Target(resource, namespace), WATCH)) as events:
                     async for event in events:
-                        take(event)
+                        self._take(event, take)
             except StatusError as error:
                 _log.warning("Cannot watch for snapshots' lag; trying again", kind=resource.plural, err=error.message)
             await asyncio.sleep(AGAIN_S)
+
+    @staticmethod
+    def _take(event: WatchEvent, take: Callable[[WatchEvent], None]) -> None:
+        try:
+            take(event)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is about this node
+            name = "" if event.stored is None else event.stored.key
+            _log.error("Cannot measure the lag of a node's snapshot", key=name, err=describe_error(error))
 
     def _leased(self, event: WatchEvent) -> None:
         held = event.stored
@@ -191,4 +200,4 @@ class SnapshotLag:
 
 def _condition(node: Object) -> Object | None:
     conditions = node.get("status", {}).get("conditions", ())
-    return next((one for one in conditions if one["type"] == LAGGING), None)
+    return next((one for one in conditions if one.get("type") == LAGGING), None)

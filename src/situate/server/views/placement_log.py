@@ -10,6 +10,8 @@ import asyncio
 from collections import deque
 from typing import Final, Self
 
+from situate.loop.drive import describe_error
+from situate.loop.logs import Log
 from situate.server.errors import StatusError, bad_request, expired
 from situate.server.placing import decisions
 from situate.server.placing.decisions import PLACEMENT_DECISIONS, PlacementDecision
@@ -38,6 +40,8 @@ BOOKMARK_S: Final = 20.0
 """How often a watch gets a bookmark to resume from."""
 READY_LIMIT: Final = 256
 OLDEST: Final = "0"
+
+_log = Log(__name__)
 
 
 class PlacementLog:
@@ -174,7 +178,11 @@ class PlacementWatch:
             self._caught_up = True
             return
         for event in batch.events:
-            stored = await self._event_of(batch.revision, event)
+            try:
+                stored = await self._event_of(batch.revision, event)
+            except Exception as error:  # noqa: BLE001 - whatever is odd about this decision, the others are told
+                _log.error("Cannot show a decision", key=event.key, err=describe_error(error))
+                continue
             if stored is not None:
                 self._events.append(WatchEvent("ADDED", batch.revision, stored))
 
