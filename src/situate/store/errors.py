@@ -59,6 +59,10 @@ class FormatError(StoreError):
     """The store has a format that this release does not read. Nothing was changed."""
 
 
+class BackupError(StoreError):
+    """The backup cannot be written, read or restored. What was there before is as it was."""
+
+
 class InUseError(StoreError):
     """Another server has this store open."""
 

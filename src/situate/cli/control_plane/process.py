@@ -16,6 +16,7 @@ from typing import Any, Final, Protocol
 
 from situate.agent.log_source import AgentLogs
 from situate.cli.cluster.connection import KUBECONFIG, loop_factory
+from situate.cli.control_plane.backups import finish_restore
 from situate.cli.control_plane.parts import (
     agent_tls,
     hollow_fleet,
@@ -145,6 +146,7 @@ async def _open(settings: ControlPlaneSettings) -> AsyncIterator[tuple[Server, S
     """The server, the supervisor of the parts that run beside it, and whether the hollow nodes are registered."""
     async with AsyncExitStack() as stack:
         # 1. The store.
+        finish_restore(settings.directory)
         where = settings.store or str(settings.directory / STORE_FILE)
         store = await open_store(where, settings.etcd, limit_bytes=settings.limit_bytes, reserve_bytes=RESERVE_BYTES)
         stack.push_async_callback(store.aclose)

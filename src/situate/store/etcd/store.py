@@ -229,8 +229,11 @@ class EtcdStore:
                 raise
 
     async def _lives(self, lease: LeaseId) -> bool:
-        answer = await self._client.ask(LEASE_TIME_TO_LIVE, LEASE_TIME_TO_LIVE.request(ID=lease))
-        return int(answer.TTL) >= 0
+        return await self.ttl_s(lease) >= 0
+
+    async def ttl_s(self, lease: LeaseId) -> int:
+        """How long the lease still lives; less than 0: it has ended."""
+        return int((await self._client.ask(LEASE_TIME_TO_LIVE, LEASE_TIME_TO_LIVE.request(ID=lease))).TTL)
 
     # -- the end -------------------------------------------------------------------------------------------------
 

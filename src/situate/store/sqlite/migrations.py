@@ -38,23 +38,23 @@ def introduce(connection: apsw.Connection) -> None:
 
 def migrate(connection: apsw.Connection, found: int) -> None:
     """From the format that was found to our own. FormatError if the file is newer."""
-    checked(StoreMarker(found, _about(connection).get(RELEASE, "") if found > 1 else "", ""))
+    checked(StoreMarker(found, read_about(connection).get(RELEASE, "") if found > 1 else "", ""))
     for step in range(found + 1, FORMAT + 1):
         with connection:
             STEPS[step](connection)
             connection.execute(f"PRAGMA user_version = {step}")
-    if _about(connection).get(RELEASE) != __version__:
+    if read_about(connection).get(RELEASE) != __version__:
         connection.execute("REPLACE INTO about VALUES (?, ?)", (RELEASE, __version__))
 
 
 def load_marker(connection: apsw.Connection) -> StoreMarker:
-    about = _about(connection)
+    about = read_about(connection)
     if RELEASE not in about or IDENTITY not in about:
         raise CorruptError(f"the file does not say who wrote it: there are {sorted(about)}")
     return StoreMarker(FORMAT, about[RELEASE], about[IDENTITY])
 
 
-def _about(connection: apsw.Connection) -> dict[str, str]:
+def read_about(connection: apsw.Connection) -> dict[str, str]:
     """Of a newer format, too, which may have changed everything else."""
     try:
         return {str(name): str(value) for name, value in connection.execute("SELECT name, value FROM about")}

@@ -1,0 +1,54 @@
+"""`situate restore`: a cluster from a backup, or nothing at all."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from situate.cli.options import directory_option
+from situate.wire.errors import InputError
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@directory_option("Where the cluster keeps its state.")
+@click.option("--store", "where", default="", metavar="WHERE", help="An empty prefix of etcd: etcd://host:port/prefix.")
+@click.option("--force", is_flag=True, help="Replace newer data, or another cluster. The old files are kept beside.")
+def restore(file: Path, directory: Path, where: str, force: bool) -> None:
+    """Restore a cluster from FILE, which `situate backup` wrote. No server may run there.
+
+    It refuses to replace newer data, or another cluster. Every object gets a new version, so that clients list again.
+    """
+    from situate.store.errors import StoreError
+
+    try:
+        text = _into_etcd(file, where) if where else _into_directory(file, directory, force=force)
+    except StoreError as error:
+        raise InputError(str(error)) from None
+    click.echo(text)
+
+
+def _into_directory(file: Path, directory: Path, *, force: bool) -> str:
+    from situate.cli.control_plane.backups import restore_directory
+
+    header, end, revision = restore_directory(directory, file, force=force)
+    return (
+        f"{directory} has the {end.entries} objects of revision {header.revision}, at revision {revision};"
+        " `situate up` starts it."
+    )
+
+
+def _into_etcd(file: Path, where: str) -> str:
+    from situate.store.backup import BackupEntry, open_backup, verify_backup
+    from situate.store.etcd.snapshot import fill_etcd
+    from situate.store.open import etcd_settings
+
+    header, end = verify_backup(file)
+    with open_backup(file) as (_, parts):
+
+        def entries() -> Iterator[BackupEntry]:
+            yield from (part for part in parts if isinstance(part, BackupEntry))
+
+        revision = asyncio.run(fill_etcd(etcd_settings(where), header.identity, entries()))
+    return f"{where} has the {end.entries} objects of revision {header.revision}, at revision {revision} of etcd."

@@ -1,0 +1,59 @@
+"""A store in etcd at one revision, and from a backup into an empty prefix: whole, or not to be opened."""
+
+import asyncio
+import secrets
+
+import pytest
+
+from situate.store.errors import BackupError, FormatError
+from situate.store.etcd import snapshot
+from situate.store.etcd.settings import EtcdSettings
+from situate.store.etcd.store import EtcdStore
+from situate.store.transactions import Put
+from store.etcd_server import Etcd
+
+
+def settings(server: Etcd) -> EtcdSettings:
+    return EtcdSettings(endpoints=tuple(server.endpoints), prefix=f"/{secrets.token_hex(6)}")
+
+
+def test_what_was_in_one_prefix_is_in_another_with_its_leases(etcd_server: Etcd) -> None:
+    async def story() -> None:
+        one, other = settings(etcd_server), settings(etcd_server)
+        store = await EtcdStore.open(one)
+        lease = await store.grant(600)
+        for start in range(0, 250, 50):
+            await store.commit([], [Put(f"/{at:03}", bytes(9_000)) for at in range(start, start + 50)])
+        await store.commit([], [Put("/event", b"e", lease)])
+        marker, revision, entries = await snapshot.etcd_snapshot(one)
+        assert revision == await store.revision()
+        assert len(entries) == 251
+        assert await snapshot.fill_etcd(other, marker.identity, entries) > revision
+        again = await EtcdStore.open(other)
+        assert again.marker is not None
+        assert again.marker.identity == marker.identity
+        found = {entry.key: entry for entry in (await again.scan("")).entries}
+        assert {key: entry.value for key, entry in found.items()} == {entry.key: entry.value for entry in entries}
+        assert 590 <= await again.ttl_s(found["/event"].lease) <= 600
+        with pytest.raises(BackupError, match="has data; restore into an empty one"):
+            await snapshot.fill_etcd(other, marker.identity, entries)
+        await again.aclose()
+        await store.aclose()
+
+    asyncio.run(story())
+
+
+def test_a_prefix_whose_restore_was_killed_is_not_opened(etcd_server: Etcd, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story() -> None:
+        half = settings(etcd_server)
+
+        async def die(*_: object) -> None:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(snapshot, "_write", die)
+        with pytest.raises(KeyboardInterrupt):
+            await snapshot.fill_etcd(half, "identity", [])
+        with pytest.raises(FormatError, match="did not finish"):
+            await EtcdStore.open(half)
+
+    asyncio.run(story())
