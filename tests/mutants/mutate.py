@@ -26,6 +26,8 @@ class Mutant(NamedTuple):
     """Below src/situate."""
     line: int
     what: str
+    above: str
+    """The line above, without indentation."""
     before: str
     """The changed lines, without indentation and joined by a space."""
     after: str
@@ -60,9 +62,10 @@ def mutants_of(path: str, source: str) -> list[Mutant]:
     for node, what, text in _changes(ast.parse(source)):
         first, last = node.lineno - 1, (node.end_lineno or node.lineno) - 1
         end = node.end_col_offset or 0
+        above = lines[first - 1].decode().strip() if first else ""
         before = " ".join(line.decode().strip() for line in lines[first : last + 1])
         after = (lines[first][: node.col_offset] + text.encode() + lines[last][end:]).decode().strip()
-        found.append(Mutant(path, node.lineno, what, before, after, (first, node.col_offset, last, end), text))
+        found.append(Mutant(path, node.lineno, what, above, before, after, (first, node.col_offset, last, end), text))
     return found
 
 
