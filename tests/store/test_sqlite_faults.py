@@ -11,8 +11,9 @@ import apsw
 import pytest
 
 from situate.store.contract import Store
-from situate.store.entries import Batch, Revision
+from situate.store.entries import Batch, LeaseId, Revision
 from situate.store.errors import FailedError, StoreError, StoreFullError
+from situate.store.sqlite import store as store_module
 from situate.store.sqlite.log import TransactionLog
 from situate.store.sqlite.queries import scan
 from situate.store.sqlite.schema import prepare
@@ -50,6 +51,29 @@ def test_without_room_writes_are_refused_and_reads_go_on_and_room_can_be_made(pa
         await create(store, "/more", bytes(10_000))
 
     tell(path, story, limit_bytes=1_000_000)
+
+
+def test_a_lease_that_ends_on_a_full_disk_ends_when_there_is_room(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store_module, "RETRY_EXPIRY_S", 0.05)
+    revoke, tries = TransactionLog.revoke, 0
+
+    def full_at_first(self: TransactionLog, lease: LeaseId) -> list[Batch]:
+        nonlocal tries
+        tries += 1
+        if tries == 1:
+            raise StoreFullError("no room")
+        return revoke(self, lease)
+
+    monkeypatch.setattr(TransactionLog, "revoke", full_at_first)
+
+    async def story(store: SqliteStore) -> None:
+        await create(store, "/leased", b"", await store.grant(1))
+        while await get(store, "/leased") is not None:
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.2)
+        assert tries == 2, "not before there is room, and once"
+
+    tell(path, story)
 
 
 def test_a_full_disk_refuses_the_write_and_nothing_of_it_is_there() -> None:
