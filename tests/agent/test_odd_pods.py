@@ -210,3 +210,52 @@ def test_an_unexpected_error_about_one_pod_does_not_end_the_watch(
             await until(lambda: plane.phase("other") == "Succeeded")
 
     story(told)
+
+
+def test_a_command_that_is_no_text_is_said_in_the_status_and_the_events(tmp_path: Path) -> None:
+    plane = FakePlane()
+    plane.objects["Secret", "s"] = {"data": {"k": "/w=="}}
+    env = [{"name": "K", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}]
+    told_of_end(odd(command=["/$(K)"], env=env), tmp_path, plane)
+    assert plane.state("odd")["state"]["terminated"]["reason"] == "StartError"
+    assert plane.said("Failed") == ['Error: exec: "/?": no such file or directory']
+
+
+def told_of_end(given: dict[str, Any], tmp_path: Path, plane: FakePlane) -> None:
+    async def told() -> None:
+        plane.put(given)
+        async with running(agent_of(plane, tmp_path)):
+            await until(lambda: plane.phase("odd") in ("Succeeded", "Failed"))
+            await until(lambda: plane.events)
+
+    story(told)
+
+
+def test_an_event_or_a_report_that_fails_unexpectedly_ends_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("situate.agent.worker.REPORT_RETRY_S", (0.02, 0.02))
+    plane, failures = FakePlane(), {"record_event": 1, "report_status": 1}
+
+    def fails_once(name: str) -> Any:
+        real = getattr(plane, name)
+
+        async def call(*args: Any) -> None:
+            if failures[name]:
+                failures[name] -= 1
+                raise ArithmeticError("nobody thought of this")
+            await real(*args)
+
+        return call
+
+    for name in failures:
+        monkeypatch.setattr(plane, name, fails_once(name))
+
+    async def told() -> None:
+        plane.put(odd(command=["no-such-program"]))
+        async with running(agent_of(plane, tmp_path)):
+            await until(lambda: plane.phase("odd") == "Failed" and not any(failures.values()))
+            plane.put(odd("later", command=["no-such-program"]))
+            await until(lambda: plane.phase("later") == "Failed" and plane.said("Failed"))
+
+    story(told)

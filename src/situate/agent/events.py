@@ -43,6 +43,8 @@ class PodEventRecorder:
                 await self._control_plane.record_event(event)
             except ControlPlaneError as error:
                 _log.v(2).info("Cannot record an event", reason=event["reason"], err=str(error))
+            except Exception as error:  # noqa: BLE001 - of one event
+                _log.error("Cannot record an event", reason=event["reason"], err=f"{type(error).__name__}: {error}")
 
 
 def event_body(
@@ -50,6 +52,7 @@ def event_body(
 ) -> dict[str, Any]:
     """The name is a hash of pod, reason, message and container, so that equal events become one with a count."""
     meta, now = pod["metadata"], seconds_time(now_ns)
+    message = message.encode(errors="replace").decode()  # a value from a Secret may be no text
     field = ""
     if container:
         init = any(one["name"] == container for one in pod["spec"].get("initContainers", ()))

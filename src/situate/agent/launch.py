@@ -95,7 +95,7 @@ def _become(order: Order, argv: Sequence[str], shim: int, pipes: tuple[int, int,
         os.execvpe(argv[0], list(argv), order["env"])  # noqa: S606
     except (OSError, ValueError, LookupError, TypeError, ArithmeticError) as error:
         why = "executable file not found in $PATH" if _not_found(error, argv, order["env"]) else _words(error)
-        os.write(failed, f"{step}: {why}".encode())
+        os.write(failed, f"{step}: {why}".encode(errors="replace"))
     finally:
         os._exit(FAILED_CODE)
 

@@ -439,8 +439,9 @@ class PodWorker:
                 await self._context.control_plane.report_status(self.pod, status, StatusOrigin(self.version, report))
             except StaleError as error:
                 _log.v(2).info("A status report came too late", pod=self._full_name, err=str(error))
-            except ControlPlaneError as error:
-                _log.v(2).info("Cannot report a pod's status; retrying", pod=self._full_name, err=str(error))
+            except Exception as error:  # noqa: BLE001 - of one pod, or of the control plane
+                log = _log.v(2).info if isinstance(error, ControlPlaneError) else _log.error
+                log("Cannot report a pod's status; retrying", pod=self._full_name, err=str(error))
                 self._report_due.set()
                 self._updated.clear()
                 with suppress(TimeoutError):
