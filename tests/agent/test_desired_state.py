@@ -23,6 +23,13 @@ def test_a_snapshot_is_read_as_a_server_shows_it() -> None:
     assert decode_snapshot(json.dumps(body).encode()) == Snapshot(17, {"u": 3}, NodeConfiguration(15, 5))
 
 
+@pytest.mark.parametrize("seconds", [(0, 0), (-5, 10), (40, 0)])
+def test_a_configuration_with_which_no_lease_can_be_kept_is_not_used(seconds: tuple[int, int]) -> None:
+    wanted = {"leaseDurationSeconds": seconds[0], "renewIntervalSeconds": seconds[1]}
+    body = {"metadata": {"resourceVersion": "17"}, "spec": {"configuration": wanted}}
+    assert decode_snapshot(json.dumps(body).encode()).configuration == NodeConfiguration()
+
+
 @pytest.mark.parametrize("body", [b"", b"{", b"{}", b'{"metadata":{"resourceVersion":7}}', b"[]"])
 def test_what_is_no_snapshot_is_refused(body: bytes) -> None:
     with pytest.raises(msgspec.DecodeError):

@@ -54,7 +54,10 @@ def decode_snapshot(body: bytes) -> Snapshot:
     """Raises msgspec.DecodeError."""
     found = _decode(body)
     bindings = {one.uid: one.binding_version for one in found.spec.pods}
-    return Snapshot(int(found.metadata.resource_version), bindings, found.spec.configuration)
+    wanted = found.spec.configuration
+    if min(wanted.lease_duration_seconds, wanted.renew_interval_seconds) < 1:  # nobody could keep such a lease
+        wanted = NodeConfiguration()
+    return Snapshot(int(found.metadata.resource_version), bindings, wanted)
 
 
 class DesiredState:

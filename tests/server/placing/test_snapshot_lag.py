@@ -11,6 +11,7 @@ from situate.agent.control_plane import LeaseRenewal
 from situate.agent.control_plane_local import LocalControlPlane
 from situate.server.errors import StatusError
 from situate.server.placing import snapshot_lag
+from situate.server.placing.lag_tracker import LagTracker
 from situate.server.placing.snapshot_lag import LAGGING, SnapshotLag
 from situate.server.registry.stored_object import StoredObject
 from situate.server.requests import SYSTEM, Target, WriteOptions
@@ -78,6 +79,35 @@ def test_a_node_that_was_up_to_date_lags_behind_the_next_snapshot(monkeypatch: p
         await world.pod("second", nodeName="n1")
         async with asyncio.timeout(5):
             await until_status(world, "True")
+        running.cancel()
+
+    tell(on)
+
+
+def test_a_lease_that_cannot_be_used_does_not_keep_the_others_from_being_measured(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(snapshot_lag, "LOOK_S", 0.01)
+    real = LagTracker.acknowledged
+
+    def acknowledged(self: LagTracker, node: str, *rest: Any) -> Any:
+        if node == "odd":
+            raise OverflowError("about this node")
+        return real(self, node, *rest)
+
+    monkeypatch.setattr(LagTracker, "acknowledged", acknowledged)
+
+    async def on(world: World) -> None:
+        await world.node()
+        plane, lag = LocalControlPlane(world.registry), SnapshotLag(world.registry, 0.02)
+        running = asyncio.create_task(lag.run())
+        for name in ("odd", "n1"):
+            term = (await plane.acquire_lease(name, 40)).term
+            await plane.renew_lease(name, LeaseRenewal(term, 40, 1))
+        await world.pod(nodeName="n1")
+        async with asyncio.timeout(5):
+            await until_status(world, "True")
+        assert not running.done()
         running.cancel()
 
     tell(on)

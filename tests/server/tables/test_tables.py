@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from situate.server.resources import BY_KIND, RESOURCES
+from situate.server.resources import BY_KIND, RESOURCES, Resource
 from situate.server.tables.printers import cells_of, columns_of, conditions_of, printer_of
 
 NS = 10**9
@@ -96,3 +96,14 @@ def test_what_the_plugins_pod_group_does_not_say_is_null() -> None:
     resource = BY_KIND["scheduling.x-k8s.io/v1alpha1", "PodGroup"]
     obj = {"metadata": {"name": "g"}, "spec": {"minMember": 3}, "status": {"phase": "Pending", "running": 0}}
     assert printer_of(resource)(obj, 0) == ["g", "Pending", 3, 0, None, None, "<unknown>"]
+
+
+@pytest.mark.parametrize(
+    "resource", [one for one in LISTED if one.stored], ids=lambda one: f"{one.api_version} {one.plural}"
+)
+def test_an_object_that_cannot_be_printed_has_a_row_with_its_name(resource: Resource) -> None:
+    odd = {"metadata": {"name": "odd", "creationTimestamp": 7, "labels": 7}, "spec": 7, "status": [7], "data": 7}
+    cells = cells_of(resource, odd, NS)
+    assert len(cells) == len(columns_of(resource))
+    assert "odd" in cells or "<unknown>" in cells
+    conditions_of(resource, odd)

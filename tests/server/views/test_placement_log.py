@@ -11,6 +11,7 @@ from situate.server.requests import ListOptions, Target, WatchOptions
 from situate.server.views.placement_events import PLACEMENT_EVENTS
 from situate.server.views.views import Views
 from situate.store.entries import Revision
+from situate.store.transactions import Put
 
 ALL = Target(PLACEMENT_EVENTS)
 Line = tuple[int, str, str]
@@ -58,6 +59,20 @@ def test_everything_that_happened_is_told_once_and_in_order(story: Story) -> Non
         ]
         revisions = [line[0] for line in lines]
         assert revisions == sorted(set(revisions))
+
+    story(work)
+
+
+def test_a_decision_that_cannot_be_read_hides_no_other(story: Story) -> None:
+    async def work(world: World, views: Views) -> None:
+        await life(world)
+        folder = "/objects/situate.dev/placementdecisions/default"
+        for value in (b"not json", b"{}"):
+            await world.store.commit([], [Put(f"{folder}/odd", value), Put(f"{folder}/c", value)])
+        await world.report("b", "Failed", reason="Again")
+        await world.pod("d", nodeName="n1")
+        lines = await told(views, "0")
+        assert [line[1:] for line in lines][-2:] == [("gone", "a"), ("bound", "d")]
 
     story(work)
 

@@ -60,6 +60,8 @@ class Cache:
         """`shared`: others write to the store, too, so that every change is checked. All that is loaded is."""
         self._store = store
         self._shared = shared
+        self.has_unreadable = False
+        """Whether there are values that are no objects. Whoever asks often asks this first."""
         self._revision = 0
         self._resources: dict[str, ResourceCache] = {}
         self._expected: OrderedDict[str, tuple[bytes, SelectorValues]] = OrderedDict()
@@ -95,10 +97,6 @@ class Cache:
     def on_node(self, node: str) -> list[StoredObject]:
         """Pods with this spec.nodeName, in key order."""
         return self._resources[PODS].on_node(node)
-
-    @property
-    def has_unreadable(self) -> bool:
-        return any(cached.unreadable for cached in self._resources.values())
 
     def unreadable(self) -> Iterator[UnreadableObject]:
         """All values that are no objects."""
@@ -209,6 +207,7 @@ class Cache:
 
     def _log_unreadable(self) -> None:
         found = list(self.unreadable())
+        self.has_unreadable = bool(found)
         for one in found[:MAX_LOGGED]:
             _log.error("A stored value is no object; serving the rest", key=one.key, err=one.why)
         if len(found) > MAX_LOGGED:
@@ -303,8 +302,11 @@ class Cache:
                 if isinstance(after, UnreadableObject):
                     _log.error("A stored value is no object; serving the rest", key=after.key, err=after.why)
                     cached.apply_unreadable(revision, after)
+                    self.has_unreadable = True
                 else:
                     cached.apply(revision, event.key, after)
+        if self.has_unreadable:
+            self.has_unreadable = next(self.unreadable(), None) is not None
         self._revision = max(self._revision, revision)
         self._wake()
 
