@@ -59,6 +59,7 @@ REQUESTS: list[tuple[str, str, Json | None, str]] = [
     ("GET", "/apis/apps/v1/namespaces/audited/deployments", None, ""),
     ("GET", "/apis/apps/v1/namespaces/audited/deployments/absent", None, ""),
     ("GET", "/apis/apps/v1/namespaces/default/deployments", None, ""),
+    ("GET", "/apis/apps/v1/namespaces/audited/deployments?watch=1&timeoutSeconds=1", None, ""),
     ("GET", "/version", None, ""),
     ("GET", "/healthz", None, ""),
     ("GET", "/readyz", None, ""),

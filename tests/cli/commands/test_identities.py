@@ -90,6 +90,9 @@ def test_a_watch_ends_when_its_user_is_removed(desk: Desk) -> None:
 def test_mistakes_are_one_line(desk: Desk, tmp_path: Path) -> None:
     assert desk.refuses("user", "remove", "nobody") == "Error: there is no user nobody; `situate user list` shows all"
     assert "names that begin with system:" in desk.refuses("user", "add", "system:x", "--kubeconfig", "-")
+    assert "is not an address" in desk.refuses("user", "add", "there", "--server", "there:1")
+    desk.says("user", "add", "there", "--server", "https://there.example:7443/")
+    assert "server: https://there.example:7443\n" in (desk.folder / "there.kubeconfig").read_text()
     desk.says("user", "add", "twice")
     assert "twice.kubeconfig exists" in desk.refuses("user", "add", "twice")
     assert "there is no cluster in" in desk.refuses("user", "list", "--dir", str(tmp_path / "none"))
@@ -150,8 +153,9 @@ def test_a_machine_joins_once_and_runs_with_its_own_rights(desk: Desk) -> None:
 
 def test_a_token_for_one_node_lets_no_other_join(desk: Desk) -> None:
     words = shlex.split(desk.says("token", "create", "--node", "n7", "--ttl", "30m"))
-    assert words[-2:] == ["--name", "n7"]
-    assert 'the token is for node "n7"' in desk.refuses(*words[1:-1], "n8", "--dir", "n8")
+    at = words.index("n7")
+    assert words[at - 1] == "--name"
+    assert 'the token is for node "n7"' in desk.refuses(*words[1:at], "n8", *words[at + 1 :], "--dir", "n8")
     desk.says(*words[1:], "--dir", "n7")
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import socket
 import time
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
+from urllib.parse import urlsplit
 
 import click
 
@@ -18,7 +20,10 @@ from situate.server.identity.secret_files import STAT_INTERVAL_S
 UNITS: Final = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
 DURATION: Final = re.compile(r"([1-9][0-9]{0,5})([mhd])")
 
+EVERY_ADDRESS: Final = ("0.0.0.0", "::")
+
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Duration(click.ParamType[timedelta]):
@@ -41,14 +46,30 @@ class Duration(click.ParamType[timedelta]):
         return found
 
 
+def server_option(command: F) -> F:
+    text = "The server's address for others; default: as it listens, or by this machine's name."
+    return click.option("--server", metavar="URL", callback=_address, help=text)(command)
+
+
+def _address(_ctx: click.Context, _option: click.Parameter, value: str | None) -> str | None:
+    if value is not None and (urlsplit(value).scheme != "https" or not urlsplit(value).hostname):
+        raise click.BadParameter(f"{value} is not an address: https://HOST:PORT")
+    return value.rstrip("/") if value is not None else None
+
+
 def server_address(directory: Path) -> str:
-    """The address of the server in a directory, running or not."""
+    """The address of the server in a directory, running or not. A server on every address has this machine's name."""
     found = read_state(directory)
     if found is not None:
-        return str(found["url"])
-    from situate.kube.kubeconfig import find_access
+        url = str(found["url"])
+    else:
+        from situate.kube.kubeconfig import find_access
 
-    return find_access(str(directory / KUBECONFIG), None, None).server
+        url = find_access(str(directory / KUBECONFIG), None, None).server
+    parts = urlsplit(url)
+    if parts.hostname not in EVERY_ADDRESS:
+        return url
+    return parts._replace(netloc=f"{socket.gethostname()}:{parts.port}").geturl()
 
 
 def with_running(directory: Path, work: Callable[[Client], Awaitable[T]]) -> T:

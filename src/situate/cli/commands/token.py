@@ -12,7 +12,7 @@ import msgspec
 from cryptography import x509
 
 from situate.cli.cluster.connection import Client
-from situate.cli.cluster.directory import Duration, server_address, settle, with_running
+from situate.cli.cluster.directory import Duration, server_address, server_option, settle, with_running
 from situate.cli.commands.user import WHERE
 from situate.cli.control_plane.state import read_state
 from situate.cli.options import directory_option, output_option
@@ -63,6 +63,7 @@ def token() -> None:
     metavar="DURATION",
     help="30m, 12h, 7d; default: 1d, of nodes and accounts 1h.",
 )
+@server_option
 @directory_option(WHERE)
 def token_create(
     user: str | None,
@@ -70,6 +71,7 @@ def token_create(
     account: str | None,
     node: str | None,
     ttl: timedelta | None,
+    server: str | None,
     directory: Path,
 ) -> None:
     """Print a new token, or the command with which a node joins. It is shown once: only a hash is stored."""
@@ -84,7 +86,8 @@ def token_create(
         elif account is not None:
             click.echo(_account_token(directory, account, ttl or DEFAULT_LIFE))
         else:
-            _create_node_token(directory, "" if node == ANY else str(node), ttl or DEFAULT_LIFE, now)
+            made = _create_node_token(directory, "" if node == ANY else str(node), ttl or DEFAULT_LIFE, now)
+            _say_join(server or server_address(directory), made, directory, now)
     except IdentityError as error:
         raise click.ClickException(str(error)) from None
 
@@ -135,7 +138,8 @@ def token_revoke(token_id: str, directory: Path) -> None:
     click.echo(f"Token {token_id} of {whose} is revoked.")
 
 
-def _create_node_token(directory: Path, node: str, life: timedelta, now: datetime) -> None:
+def _create_node_token(directory: Path, node: str, life: timedelta, now: datetime) -> str:
+    """The words of a join that name the token, and the node if it is for one."""
     if life > MAX_LIFE:
         raise click.ClickException(f"a token for nodes lasts at most {MAX_LIFE.days} days")
     made = new_token()
@@ -148,9 +152,11 @@ def _create_node_token(directory: Path, node: str, life: timedelta, now: datetim
         await client.request("POST", SECRETS, body=body)
 
     with_running(directory, create)
-    address = server_address(directory)
-    named = f" --name {node}" if node else ""
-    click.echo(f"situate node join {address} --token {made} {_authority_hashes(directory, now)}{named}")
+    return f"--token {made}" + (f" --name {node}" if node else "")
+
+
+def _say_join(address: str, token: str, directory: Path, now: datetime) -> None:
+    click.echo(f"situate node join {address} {token} {_authority_hashes(directory, now)}")
     if is_loopback(urlsplit(address).hostname or ""):
         echo_notes([LOCAL])
 

@@ -9,7 +9,7 @@ from typing import Final
 
 import click
 
-from situate.cli.cluster.directory import server_address, settle
+from situate.cli.cluster.directory import server_address, server_option, settle
 from situate.cli.options import directory_option, output_option
 from situate.cli.output.text import columns, dump, echo_lines, plural
 from situate.server.identity.kubeconfig import kubeconfig as kubeconfig_text
@@ -32,8 +32,11 @@ def user() -> None:
 @click.option("--group", "groups", multiple=True, metavar="GROUP", help="A group of the user; repeatable.")
 @click.option("--days", type=click.IntRange(1, MAX_DAYS), default=DEFAULT_DAYS, show_default=True, help="Until expiry.")
 @click.option("--kubeconfig", metavar="FILE", help="Where to write it, or - to print it; default: NAME.kubeconfig.")
+@server_option
 @directory_option(WHERE)
-def user_add(name: str, groups: tuple[str, ...], days: int, kubeconfig: str | None, directory: Path) -> None:
+def user_add(
+    name: str, groups: tuple[str, ...], days: int, kubeconfig: str | None, server: str | None, directory: Path
+) -> None:
     """Make a certificate for NAME, in a kubeconfig. RBAC says what the user and the groups may do."""
     if kubeconfig is None and ("/" in name or name.startswith((".", "-"))):
         raise click.ClickException(f"{name} cannot be a file name: say with --kubeconfig where to write")
@@ -44,7 +47,7 @@ def user_add(name: str, groups: tuple[str, ...], days: int, kubeconfig: str | No
     try:
         people = UserDirectory(directory)
         made = people.add_certificate(name, groups, timedelta(days=days), now)
-        text = kubeconfig_text(server_address(directory), people.authority_bundle(now), made)
+        text = kubeconfig_text(server or server_address(directory), people.authority_bundle(now), made)
         if kubeconfig == "-":
             sys.stdout.write(text)
             return
