@@ -3,9 +3,12 @@
 from typing import Any
 
 import pytest
+from msgspec import convert
 
 from core.reconcile.world import Raw, World, condition, is_live, template, workload
-from situate.core.model.apps import Deployment
+from situate.core.model.apps import Deployment, DeploymentStatus, ManagedReplicaSet
+from situate.core.reconcile.deployment_status import counted
+from situate.core.reconcile.objects import _int32_fields, update_status
 
 REVISION = "deployment.kubernetes.io/revision"
 
@@ -256,3 +259,21 @@ def test_a_surge_with_thousands_of_digits_is_as_many_as_there_can_be() -> None:
     world.create(workload("Deployment", replicas=2, strategy={"type": "RollingUpdate", "rollingUpdate": rolling}))
     world.run(8)
     assert len(world.pods()) == 2
+
+
+def test_sums_in_a_status_end_where_an_int32_does() -> None:
+    """Beyond it, no controller could read the Deployment any more."""
+    world = World()
+    world.create(workload("Deployment", replicas=1))
+    world.run(8)
+    world.patch("Deployment", "web", {"spec": {"template": template("v2")}})
+    world.settle()
+    for name in world.names("ReplicaSet"):
+        world.patch("ReplicaSet", name, {"spec": {"replicas": 2**31 - 1}, "status": {"replicas": 2**31 - 1}})
+    replicas = [convert(body, ManagedReplicaSet) for body in world.all("ReplicaSet")]
+    one = convert(world.find("Deployment", "web"), Deployment)
+    (effect,) = update_status(one, counted(one, replicas[0], replicas[1:], 0))
+    assert "terminating_replicas" in _int32_fields(DeploymentStatus)
+    status = effect.status
+    assert status["replicas"] == status["unavailableReplicas"] == 2**31 - 1
+    assert convert({**world.find("Deployment", "web"), "status": status}, Deployment)

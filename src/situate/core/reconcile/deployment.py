@@ -6,6 +6,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from situate.core.model.apps import Deployment, DeploymentStatus, ManagedReplicaSet, ReplicaSetSpec
+from situate.core.model.base import INT32_MAX
 from situate.core.model.labels import LabelSelector
 from situate.core.model.managed import ManagedPod
 from situate.core.model.refs import Millis
@@ -159,7 +160,7 @@ def _resized(
     """
     effects: list[Effect] = []
     for each in [*old] if new is None else [*old, new]:
-        size = sizes.get(each.metadata.name, each.spec.replicas)
+        size = min(sizes.get(each.metadata.name, each.spec.replicas), INT32_MAX)
         notes = new_annotations(one, each, old) if each is new else {}
         if size != each.spec.replicas or (annotate and each.spec.replicas):
             held = each.metadata.annotations

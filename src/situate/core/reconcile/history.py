@@ -7,6 +7,7 @@ import msgspec
 from msgspec.structs import replace
 
 from situate.core.model.apps import ControllerRevision, DaemonSet, ManagedStatefulSet
+from situate.core.model.integers import next_int64
 from situate.core.model.stored import PodTemplateSpec
 from situate.core.reconcile.effects import CreateObject, DeleteObject, Effect, ObjectRef, ReconcileResult, UpdateObject
 from situate.core.reconcile.naming import data_hash, hashed_name
@@ -46,7 +47,7 @@ def history(
         if found.revision == last:
             return RevisionHistory(found)
         # Rolled back: the old revision becomes the newest.
-        update = UpdateObject(ref_of(found), found.metadata.resource_version, {"revision": last + 1})
+        update = UpdateObject(ref_of(found), found.metadata.resource_version, {"revision": next_int64(last)})
         return RevisionHistory(None, (update,))
     digest = data_hash(data, owner.status.collision_count)
     name, namespace = hashed_name(owner.metadata.name, digest), owner.metadata.namespace
@@ -64,7 +65,7 @@ def history(
             "ownerReferences": [to_json(controller_ref(owner))],
         },
         "data": data,
-        "revision": last + 1,
+        "revision": next_int64(last),
     }
     return RevisionHistory(None, (CreateObject(ObjectRef("apps/v1", "ControllerRevision", namespace, name), body),))
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any, Final, Protocol, TypeVar, cast
 
 import msgspec
+from msgspec.structs import fields, replace
 
 from situate.core.model.apps import ControllerRevision, DaemonSet, Deployment, ManagedReplicaSet, ManagedStatefulSet
-from situate.core.model.base import Model
+from situate.core.model.base import INT32_MAX, Int32, Model
 from situate.core.model.batch import CronJob, Job
 from situate.core.model.managed import Budget, ManagedAccount, ManagedClaim, ManagedNamespace, ManagedPod
 from situate.core.model.managed_node import ManagedNode
@@ -190,10 +192,21 @@ def update_metadata(one: ManagedObject, changes: Raw) -> UpdateObject:
 
 
 def update_status(one: Any, status: Model, *always: str) -> tuple[UpdateStatus, ...]:
-    """Write the status if it has changed. `always` as in `to_json`."""
+    """Write the status if it has changed. `always` as in `to_json`.
+
+    Sums of what clients may write, as of replicas, end where an int32 does: beyond it, nobody could read the status.
+    """
+    beyond = {name: INT32_MAX for name in _int32_fields(type(status)) if (getattr(status, name) or 0) > INT32_MAX}
+    if beyond:
+        status = replace(status, **beyond)
     if status == one.status:
         return ()
     return (UpdateStatus(ref_of(one), one.metadata.resource_version, to_json(status, *always)),)
+
+
+@cache
+def _int32_fields(kind: type[Model]) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind) if field.type in (Int32, Int32 | None))
 
 
 def normal_event(one: ManagedObject, reason: str, message: str) -> RecordEvent:
