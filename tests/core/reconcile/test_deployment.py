@@ -276,4 +276,4 @@ def test_sums_in_a_status_end_where_an_int32_does() -> None:
     assert "terminating_replicas" in _int32_fields(DeploymentStatus)
     status = effect.status
     assert status["replicas"] == status["unavailableReplicas"] == 2**31 - 1
-    assert convert({**world.find("Deployment", "web"), "status": status}, Deployment)
+    assert convert({**world.find("Deployment", "web"), "status": status}, Deployment).status.replicas == 2**31 - 1
