@@ -106,6 +106,16 @@ class OutageStore(ForgetfulStore):
         return await super().scan(prefix, at=at, after=after, limit=limit)
 
 
+def test_a_store_that_does_not_answer_is_the_caches_problem_from_the_first_moment() -> None:
+    class Away(MemoryStore):
+        @property
+        def problem(self) -> str:
+            return "etcd: nobody there"
+
+    assert Cache(MemoryStore()).problem == ""
+    assert Cache(Away()).problem == "etcd: nobody there"
+
+
 def test_a_cache_that_fell_behind_a_compaction_loads_again_however_long_the_store_is_away(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

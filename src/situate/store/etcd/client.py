@@ -73,12 +73,12 @@ class EtcdClient:
 
     # -- calls ---------------------------------------------------------------------------------------------------
 
-    async def ask(self, method: Method, request: Any) -> Any:
+    async def ask(self, method: Method, request: Any, timeout_s: float | None = None) -> Any:
         """Call an idempotent method, and retry until it is answered or time is up."""
         deadline = asyncio.get_running_loop().time() + self.settings.give_up_s
         while True:
             try:
-                return await self.try_once(method, request)
+                return await self.try_once(method, request, timeout_s)
             except grpc.aio.AioRpcError as error:
                 if is_final(error) or asyncio.get_running_loop().time() > deadline:
                     raise explained(error) from None

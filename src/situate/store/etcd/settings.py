@@ -25,6 +25,8 @@ class EtcdSettings(Struct, frozen=True, kw_only=True):
     password: str = ""
     request_s: float = 3.0
     """The timeout of one endpoint, before the next is tried."""
+    scan_s: float = 10.0
+    """The same for a page of a scan, which may be long."""
     give_up_s: float = 20.0
     """The timeout of all attempts together."""
     markers_ttl_s: int = 600

@@ -175,7 +175,7 @@ class EtcdStore:
             request = RANGE.request(
                 key=self._keys.there(start), range_end=self._keys.end(prefix), limit=most, revision=at or 0
             )
-            answer = await self._ask(RANGE, request, at)
+            answer = await self._ask(RANGE, request, at, self._client.settings.scan_s)
             at = at or Revision(answer.header.revision)
             entries += [self._keys.entry(found) for found in answer.kvs]
             remaining = answer.count - len(answer.kvs)
@@ -187,9 +187,9 @@ class EtcdStore:
         request = RANGE.request(key=self._keys.there(""), count_only=True)
         return Revision((await self._ask(RANGE, request)).header.revision)
 
-    async def _ask(self, method: Any, request: Any, at: Revision | None = None) -> Any:
+    async def _ask(self, method: Any, request: Any, at: Revision | None = None, timeout_s: float | None = None) -> Any:
         try:
-            return await self._client.ask(method, request)
+            return await self._client.ask(method, request, timeout_s)
         except InvalidRequestError as error:
             if errors.COMPACTED in str(error):
                 raise CompactedError(at or Revision(0), Revision((at or 0) + 1)) from None
