@@ -171,7 +171,7 @@ def server_frozen(
         server = which(world)
         world.all_up(but=server)
         if compact:
-            behind = threading.Timer(seconds - 1, world.compact)
+            behind = threading.Timer(CALM_S, world.compact_behind)
             behind.start()
         frozen(server.apiserver, seconds)
         world.all_up()

@@ -21,6 +21,8 @@ from kubernetes.parts import Part, free_ports, wait_until
 from store.etcd_server import Etcd, healthy
 
 NODES = 4
+FLOODS = 150
+FLOOD_BYTES = 300_000
 CHUNK = 65_536
 ETCD_FLAGS = ("--unsafe-no-fsync", "--log-level=error")
 """Elections at etcd's own pace. The disk is not what is tested."""
@@ -179,6 +181,15 @@ class FaultWorld:
         key = base64.b64encode(b"x").decode()
         revision = self.call(endpoint, "kv/range", {"key": key})["header"]["revision"]
         self.call(endpoint, "kv/compaction", {"revision": revision, "physical": True})
+
+    def compact_behind(self) -> None:
+        """Write more than the connection of a frozen server holds, of a kind that nobody knows, and forget it."""
+        key = base64.b64encode(b"/situate/objects/example.test/floods/one").decode()
+        value = base64.b64encode(bytes(FLOOD_BYTES)).decode()
+        for _ in range(FLOODS):
+            self.call(self.etcd.endpoints[0], "kv/put", {"key": key, "value": value})
+        self.call(self.etcd.endpoints[0], "kv/deleterange", {"key": key})
+        self.compact()
 
     def alarm(self, action: str) -> None:
         """ACTIVATE or DEACTIVATE the alarm that there is no space."""
