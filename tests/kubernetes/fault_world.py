@@ -21,8 +21,8 @@ from kubernetes.parts import Part, free_ports, wait_until
 from store.etcd_server import Etcd, healthy
 
 NODES = 4
-FLOODS = 150
-FLOOD_BYTES = 300_000
+FLOODS = 1_500
+FLOOD_BYTES = 20_000
 CHUNK = 65_536
 ETCD_FLAGS = ("--unsafe-no-fsync", "--log-level=error")
 """Elections at etcd's own pace. The disk is not what is tested."""

@@ -25,7 +25,7 @@ def main() -> None:
 
     signal.signal(signal.SIGUSR2, read)
     # gRPC adds timeouts to this clock and compares the sum with the machine's, which is not shifted.
-    grpc_time.time = SimpleNamespace(time=time.time)  # type: ignore[assignment]
+    grpc_time.time = SimpleNamespace(time=time.time)  # type: ignore[attr-defined, assignment]
     # Before anything of situate is imported: it binds these functions.
     time.time_ns = lambda: wall_ns() + shift_s * SECOND_NS
     time.time = lambda: time.time_ns() / SECOND_NS

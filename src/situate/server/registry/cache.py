@@ -263,7 +263,8 @@ class Cache:
                 try:
                     async for batch in self._watch:
                         self._apply(batch)
-                except CompactedError:
+                except CompactedError as error:
+                    _log.warning("The cache fell behind the store; loading it again", err=str(error))
                     await self._reload()
                 finally:
                     await self._watch.aclose()
