@@ -204,6 +204,22 @@ def test_with_control_groups_not_even_a_process_without_its_environment_is_left(
     killed_shim(agent, plane, tmp_path, mark, f"{hidden}; {hidden}; sleep 100")
 
 
+def test_a_container_that_stops_its_shim_ends_all_the_same(tmp_path: Path, mark: str) -> None:
+    """It stops the shim again and again, until the agent has to kill the shim."""
+    stopper = "import os,signal,sys,time\nwhile True: os.kill(os.getppid(), signal.SIGSTOP); time.sleep(0.001)\n"
+    plane = FakePlane()
+
+    async def told() -> None:
+        plane.put(pod(container("c", sys.executable, "-c", stopper, mark), name="p"))
+        async with running(agent_of(plane, tmp_path)):
+            await until(lambda: plane.phase() == "Running" and processes_with(mark))
+            plane.ask_to_go("p", grace_s=0)
+            await until(lambda: not plane.pods_held)
+            assert not processes_with(mark)
+
+    story(told)
+
+
 def test_the_kernel_kills_the_process_of_a_killed_shim_without_an_agent(tmp_path: Path, mark: str) -> None:
     plane = FakePlane()
 

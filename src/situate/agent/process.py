@@ -20,6 +20,7 @@ import json
 import os
 import shutil
 import signal
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -37,6 +38,8 @@ CONTAINERS: Final = "containers"
 VOLUMES: Final = "volumes"
 KEPT_RUNS: Final = 2
 """The last and the previous run of each container are kept, with their logs."""
+SHIM_REACTS_S: Final = 5.0
+"""How long a shim may take to kill its container."""
 LOOK_S: Final = 0.05
 """The poll interval for shims that another agent started."""
 
@@ -63,6 +66,8 @@ class _Held:
     shim: int = 0
     pidfd: int = -1
     is_child: bool = False
+    killed_at: float = 0.0
+    """When the container was to be killed first; 0: not yet."""
 
 
 class ProcessRuntime:
@@ -271,13 +276,22 @@ class ProcessRuntime:
         self._signal(pod, container, signal.SIGTERM)
 
     def kill(self, pod: str, container: str) -> None:
+        """A shim that does not react, because the container stopped it, say, is killed itself."""
         self._signal(pod, container, signal.SIGUSR1)
+        held = self._held.get((pod, container))
+        if held is None or held.run.state != "running":
+            return
+        now = time.monotonic()
+        held.killed_at = held.killed_at or now
+        if now >= held.killed_at + SHIM_REACTS_S:
+            self._signal(pod, container, signal.SIGKILL)
 
     def _signal(self, pod: str, container: str, number: signal.Signals) -> None:
         held = self._held.get((pod, container))
         if held is not None and held.pidfd >= 0 and held.run.state == "running":
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(held.pidfd, number)
+                signal.pidfd_send_signal(held.pidfd, signal.SIGCONT)
 
     def forget(self, pod: str) -> None:
         if any(one == pod for one, _ in self._held):
