@@ -355,11 +355,30 @@ def test_no_more_is_expected_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> 
     tell(story)
 
 
-def test_what_cannot_be_taken_in_stops_the_cache_and_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def failing(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*_: object) -> None:
         raise ZeroDivisionError("a bug of ours")
 
     monkeypatch.setattr(ResourceCache, "apply", fails)
+
+
+def test_an_event_that_cannot_be_applied_is_found_by_loading_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    failing(monkeypatch)
+
+    async def story(world: World) -> None:
+        watching = await world.watch(CONFIG_MAP)
+        await world.store.commit([], [Put(A, VALUE.replace(b'"uid"', b'"namespace":"default","uid"'))])
+        [event] = [event async for event in watching]
+        assert (event.type, (event.status or {})["code"]) == ("ERROR", 410)
+        assert await world.names(CONFIG_MAP) == ["a"]
+        assert world.cache.problem == ""
+
+    tell(story)
+
+
+def test_a_cache_that_can_never_apply_an_event_stops_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    failing(monkeypatch)
+    monkeypatch.setattr(cache_module, "MAX_FAULTS", 0)
 
     async def story(world: World) -> None:
         watching = await world.watch(CONFIG_MAP)

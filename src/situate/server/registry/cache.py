@@ -17,6 +17,7 @@ from typing import Final
 
 import msgspec
 
+from situate.loop.drive import describe_error
 from situate.loop.logs import Log
 from situate.server.errors import StatusError, expired, not_found
 from situate.server.registry.keys import OBJECTS, ObjectKey, key_of, parse_key, prefix_of
@@ -44,6 +45,8 @@ HISTORY_REVISIONS: Final = 10_000
 """Revisions of history to load at start, so that clients of the previous process can resume their watches."""
 MAX_EXPECTED: Final = 1_024
 """Values kept by `expect`. An object that is not among them is decoded when it arrives."""
+MAX_FAULTS: Final = 20
+"""How often the cache loads everything because it could not apply an event, before it gives up."""
 MAX_LOGGED: Final = 100
 """Unreadable values that are logged one by one when everything is loaded."""
 RELOADED: Final = "too old resource version: the history of changes was lost; list again"
@@ -257,6 +260,7 @@ class Cache:
 
     async def _follow(self) -> None:
         """Apply the store's events until the store fails; then fail every waiter and watch."""
+        faults = 0
         try:
             while True:
                 self._watch = self._store.watch(OBJECTS, Revision(self._revision))
@@ -266,12 +270,20 @@ class Cache:
                 except CompactedError as error:
                     _log.warning("The cache fell behind the store; loading it again", err=str(error))
                     await self._reload()
+                except StoreError:
+                    raise
+                except Exception as error:  # a bug of ours: the cache may have missed a part of that revision
+                    faults += 1
+                    if faults > MAX_FAULTS:
+                        raise
+                    _log.error("The cache could not apply an event; loading everything", err=describe_error(error))
+                    await self._reload()
                 finally:
                     await self._watch.aclose()
         except StoreError as error:
             self._fail(error)
         except Exception as error:  # noqa: BLE001
-            # A bug of ours. Fail, rather than serve a cache that no longer follows the store.
+            # Fail, rather than serve a cache that no longer follows the store.
             self._fail(StoreError(f"the cache could not apply an event: {error!r}"))
 
     async def _reload(self) -> None:
