@@ -83,7 +83,17 @@ async def poison(store: Store, pods: list[str]) -> None:
             for number, value in enumerate(ODD):
                 await store.commit([], [Put(f"{prefix}/{group}/{plural}/default/odd-{number}", value)])
     for plural in ("clusterroles", "clusterrolebindings"):
-        await store.commit([], [Put(f"{prefix}/rbac.authorization.k8s.io/{plural}/odd", b"{}")])
+        for name in (
+            "odd",
+            "view",
+            "system:node",
+            "system:basic-user",
+        ):  # the server makes most of these when it starts
+            await store.commit([], [Put(f"{prefix}/rbac.authorization.k8s.io/{plural}/{name}", b"{}")])
+    for name in ("situate-scheduler", "situate-controllers"):
+        await store.commit([], [Put(f"{prefix}/coordination.k8s.io/leases/kube-system/{name}", b"not json")])
+    for name in ("kube-public", "odd"):
+        await store.commit([], [Put(f"{prefix}/core/namespaces/{name}", b"[]")])
     for key in ("/objects/", "/objects/x", "/objects/core", "/objects/future.dev/things/default/a"):
         await store.commit([], [Put(key, b"{}")])
     for number, (where, rest) in enumerate(invalid()):

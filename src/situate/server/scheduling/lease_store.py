@@ -16,10 +16,12 @@ from typing import Final
 
 from situate.loop.election import ElectionRules, Elector
 from situate.loop.leases import LeaseError, LeaseObject, lease_errors, steady_seconds
+from situate.loop.logs import Log
 from situate.server.errors import StatusError
 from situate.server.placing.bind_transaction import LEASE, LEASES
 from situate.server.registry.registry import Registry
 from situate.server.registry.stored_object import StoredObject
+from situate.server.registry.unreadable import REASON as UNREADABLE
 from situate.server.requests import SYSTEM, Caller, Object, Target
 from situate.store.entries import Revision
 from situate.store.transactions import At, Guard
@@ -27,6 +29,8 @@ from situate.store.transactions import At, Guard
 RULES: Final = ElectionRules(*LEASE, lease_s=15, renew_deadline_s=15, retry_s=5, first_term=1, fenced=True)
 """Renewed rarely: each renewal has the writes of that moment judged again."""
 LOST: Final = "the lease {lock} is not held any more, so nothing was written"
+
+_log = Log(__name__)
 
 
 class RegistryLeaseStore:
@@ -43,7 +47,17 @@ class RegistryLeaseStore:
         except StatusError as error:
             if error.reason == "NotFound":
                 return None
+            if error.reason == UNREADABLE:
+                await self._replace_unreadable(error)
+                return None
             raise LeaseError(error.reason, error.message) from error
+
+    async def _replace_unreadable(self, error: StatusError) -> None:
+        """Nobody can hold a lease that cannot be read, and nobody else would make another. If it was held after all,
+        by a server of another release, the fence keeps that one from writing."""
+        _log.error("A leader's lease cannot be read; making another", lock=self.name, err=error.message)
+        with lease_errors(StatusError):
+            await self._registry.delete(self._target, self._caller)
 
     async def create(self, lease: LeaseObject) -> LeaseObject:
         with lease_errors(StatusError):
