@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import msgspec
+import pytest
 
 from server.registry.stories import ANN, CONFIG_MAP, NOON_S, POD, World, config_map, no, pod, tell
 from situate.server.registry.registry import collecting
@@ -215,5 +216,16 @@ def test_warnings_are_told_to_who_listens() -> None:
         with collecting() as warnings:
             await world.create(duplicated)
         assert any("beta.kubernetes.io/os" in text for text in warnings)
+
+    tell(story)
+
+
+@pytest.mark.parametrize("version", ["0", "x", "9" * 30, "9" * 5_000, "-1", "\u0663"])
+def test_what_is_no_version_does_not_keep_an_object_from_being_created(version: str) -> None:
+    """As on kube-apiserver."""
+
+    async def story(world: World) -> None:
+        made = await world.create(config_map("a", resourceVersion=version))
+        assert made["metadata"]["resourceVersion"] != version
 
     tell(story)

@@ -16,6 +16,7 @@ NAME_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
 SUFFIX_LENGTH: Final = 5
 MAX_BASE_LENGTH: Final = 63 - SUFFIX_LENGTH
 
+_UINT64_DIGITS: Final = 20
 VERSION_ON_CREATE: Final = "resourceVersion should not be set on objects to be created"
 OTHER_NAMESPACE: Final = "the namespace of the provided object does not match the namespace sent on the request"
 OTHER_NAME: Final = "the name of the object ({body}) does not match the name on the URL ({url})"
@@ -43,10 +44,18 @@ def set_name_and_namespace(obj: Object, target: Target) -> None:
         raise bad_request(OTHER_NAME.format(body=metadata["name"], url=target.name))
 
 
+def is_version(text: str) -> bool:
+    """Whether kube-apiserver takes the text for a version: a number from 1 to the end of uint64."""
+    if not text or not text.isascii() or not text.isdecimal():
+        return False
+    digits = text.lstrip("0")
+    return 0 < len(digits) <= _UINT64_DIGITS and int(digits) < 1 << 64
+
+
 def init_metadata(obj: Object, *, uid: str, now: str, counted: bool) -> None:
     """Set the uid, creation time and generation of a new object."""
     metadata = obj["metadata"]
-    if metadata.pop("resourceVersion", ""):
+    if is_version(metadata.pop("resourceVersion", "")):
         raise bad_request(VERSION_ON_CREATE)
     for name in _NOT_THE_CLIENTS:
         metadata.pop(name, None)
