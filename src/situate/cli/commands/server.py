@@ -73,6 +73,12 @@ def control_plane_options(command: F) -> F:
         ),
         click.option("--store-limit", metavar="SIZE", default="", help="Limit of the store's file: 8Gi."),
         click.option(
+            "--encryption-provider-config",
+            type=click.Path(path_type=Path),
+            metavar="FILE",
+            help="What to encrypt in the store: an EncryptionConfiguration, as of kube-apiserver.",
+        ),
+        click.option(
             "--audit-policy-file",
             type=click.Path(path_type=Path),
             metavar="FILE",
@@ -143,6 +149,7 @@ def settings_of(flags: dict[str, Any], *, scheduler: bool, controllers: bool) ->
         profile=FAST if flags["fast_recovery"] else KUBERNETES,
         snapshot_lag_s=flags["snapshot_lag"],
         limit_bytes=parse_quantity("--store-limit", flags["store_limit"]) if flags["store_limit"] else 0,
+        encryption=flags["encryption_provider_config"],
         audit_policy=flags["audit_policy_file"],
         limits=Limits(
             connections=flags["max_connections"], connections_per_address=flags["max_connections_per_address"]

@@ -10,9 +10,9 @@ import signal
 import socket
 import ssl
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeAlias
 
 from situate.agent.log_source import AgentLogs
 from situate.cli.cluster.connection import KUBECONFIG, loop_factory
@@ -36,6 +36,8 @@ from situate.loop.metrics import Metrics
 from situate.loop.supervisor import Part, Supervisor
 from situate.server.admission.chain import chain
 from situate.server.controllers.leader import run_controllers
+from situate.server.encryption.config import read_encryption
+from situate.server.encryption.store import EncryptedStore, keep_current
 from situate.server.http.descriptors import fit_descriptors
 from situate.server.http.server import Server, serve
 from situate.server.http.settings import ServerSettings as HttpSettings
@@ -73,6 +75,7 @@ ADMIN: Final = "situate-admin"
 REVISION: Final = "situate_store_revision"
 AVAILABLE: Final = "situate_store_available"
 DROPPED: Final = "situate_audit_dropped"
+STALE: Final = "situate_encryption_stale_values"
 SUPPRESSED: Final = "situate_audit_suppressed"
 UNREADABLE: Final = "situate_unreadable_objects"
 GAUGES: Final = {
@@ -81,8 +84,10 @@ GAUGES: Final = {
     DROPPED: "Notes for the audit log that were dropped, because it could not be written fast enough.",
     SUPPRESSED: "Refusals left out of the audit log, because the same user had too many of them.",
     UNREADABLE: "Values in the store that are no objects of their kind. The log has their keys.",
+    STALE: "Encrypted kinds' values in the store that the first key has not encrypted; shown with encryption only.",
     **STORAGE_GAUGES,
 }
+Gauge: TypeAlias = tuple[str, Callable[[], int]]
 REGISTERED_S: Final = 20.0
 """How long to wait for hollow nodes to register before the cluster counts as up without them."""
 MASTERS: Final = ("system:masters",)
@@ -150,6 +155,11 @@ async def _open(settings: ControlPlaneSettings) -> AsyncIterator[tuple[Server, S
         where = settings.store or str(settings.directory / STORE_FILE)
         store = await open_store(where, settings.etcd, limit_bytes=settings.limit_bytes, reserve_bytes=RESERVE_BYTES)
         stack.push_async_callback(store.aclose)
+        gauges = dict(room_gauges(store))
+        encrypted: EncryptedStore | None = None
+        if settings.encryption is not None:
+            store = encrypted = EncryptedStore(store, read_encryption(settings.encryption))
+            gauges[STALE] = (GAUGES[STALE], lambda: encrypted.stale)
         # 2. The API without HTTP, and its users.
         cache = Cache(store, shared=where.startswith(SHARED))
         transactions = BindTransactions(time.time_ns, new_uid, settings.profile)
@@ -201,9 +211,11 @@ async def _open(settings: ControlPlaneSettings) -> AsyncIterator[tuple[Server, S
             ensure_kubeconfig(settings.directory / KUBECONFIG, identity.authority, server.url, ADMIN, MASTERS, now())
             await publish_authorities(registry, identity.authority.bundle.decode())
 
+        if encrypted is not None:
+            parts.append(Part("encryption", lambda: keep_current(encrypted)))
         supervisor = Supervisor(parts)
         server = await _serve(
-            settings, store, registry, views, identity, binder, logs, tls, (metrics, counts, lag), supervisor
+            settings, gauges, registry, views, identity, binder, logs, tls, (metrics, counts, lag), supervisor
         )
         stack.push_async_callback(server.stop)
         ensure_kubeconfig(settings.directory / KUBECONFIG, identity.authority, server.url, ADMIN, MASTERS, now())
@@ -212,7 +224,7 @@ async def _open(settings: ControlPlaneSettings) -> AsyncIterator[tuple[Server, S
 
 async def _serve(
     settings: ControlPlaneSettings,
-    store: Store,
+    gauges: Mapping[str, Gauge],
     registry: Registry,
     views: Views,
     identity: IdentityParts,
@@ -246,7 +258,7 @@ async def _serve(
             DROPPED: (GAUGES[DROPPED], lambda: identity.identity.audit.dropped),
             SUPPRESSED: (GAUGES[SUPPRESSED], lambda: identity.identity.audit.suppressed),
             UNREADABLE: (GAUGES[UNREADABLE], lambda: sum(1 for _ in registry.cache.unreadable())),
-            **room_gauges(store),
+            **gauges,
         },
         metrics=lambda: b"".join(one.render() for one in (*rendered, supervisor)),
     )

@@ -45,6 +45,8 @@ class ControlPlaneSettings:
     """How far a node may fall behind its snapshot before its condition says so."""
     limit_bytes: int = 0
     """Limit of the store's file; 0: none."""
+    encryption: Path | None = None
+    """An EncryptionConfiguration."""
     audit_policy: Path | None = None
     """None: all writes and all refusals, without bodies."""
     limits: Limits = field(default_factory=Limits)
