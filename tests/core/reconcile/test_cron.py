@@ -155,3 +155,19 @@ def test_the_latest_is_the_last_of_all_that_were(fields: tuple[str, ...], zone: 
         assert after < found <= until
         following = upcoming(schedule, found, zone, zones)
         assert following is None or following > until
+
+
+@pytest.mark.parametrize(
+    "text, steps", [("0 0 31 2 *", 0), ("0 0 30 2 *", 0), ("0 0 29 2 *", 4_000), ("0 0 1 1 *", 1_000)]
+)
+def test_a_rare_day_or_none_takes_few_steps(text: str, steps: int) -> None:
+    """Each step takes the control plane's time, and a namespace may have many CronJobs."""
+    asked = []
+
+    def zones(zone: str, at: int) -> int | None:
+        asked.append(at)
+        return 0
+
+    latest(parse_schedule(text), 0, 1_800_000_000, "", zones)
+    upcoming(parse_schedule(text), 1_800_000_000, "", zones)
+    assert len(asked) <= steps

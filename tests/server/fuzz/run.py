@@ -8,6 +8,7 @@ import argparse
 import asyncio
 import re
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -287,6 +288,7 @@ def main() -> int:
     parser.add_argument("--process-node", action="store_true", help="pods run as processes on this machine, too")
     parser.add_argument("--dir", default="", help="where the server keeps its store; by default a new directory")
     given = parser.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the server is stopped, too
     directory = Path(given.dir or tempfile.mkdtemp(prefix="fuzz-server-"))
     directory.mkdir(parents=True, exist_ok=True)
     flags = (*FLAGS, "--process-node") if given.process_node else FLAGS

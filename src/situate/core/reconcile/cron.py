@@ -20,6 +20,8 @@ FIELDS = 5
 HORIZON = 5 * 366 * DAY
 """The search limit for the next time, for the sake of 29 February."""
 
+SHORTEST_MONTH = 28
+
 _MACROS = {
     "@yearly": "0 0 1 1 *",
     "@annually": "0 0 1 1 *",
@@ -31,6 +33,7 @@ _MACROS = {
 }
 _MONTHS = {"JANFEBMARAPRMAYJUNJULAUGSEPOCTNOVDEC"[at * 3 : at * 3 + 3]: at + 1 for at in range(12)}
 _WEEKDAYS = {"SUNMONTUEWEDTHUFRISAT"[at * 3 : at * 3 + 3]: at for at in range(7)}
+_LONGEST = {month: 29 if month == 2 else 30 if month in (4, 6, 9, 11) else 31 for month in range(1, 13)}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _WINDOWS = (HOUR, DAY, 32 * DAY, 366 * DAY, HORIZON)
 
@@ -50,6 +53,12 @@ class Schedule(msgspec.Struct, frozen=True):
     any_day: bool = False
     any_weekday: bool = False
     every: int = 0
+
+    @property
+    def never(self) -> bool:
+        """Whether no month has such a day, as 31 February."""
+        either = not self.any_day and not self.any_weekday
+        return not self.every and not either and min(self.days) > max(_LONGEST[month] for month in self.months)
 
     def has_day(self, local: datetime) -> bool:
         """If day and weekday are both restricted, either matches."""
@@ -135,11 +144,15 @@ def upcoming(schedule: Schedule, after: int, zone: str = "", zones: Zones = only
     """The first scheduled second after `after`; None: none before HORIZON."""
     if schedule.every:
         return after + schedule.every
+    if schedule.never:
+        return None
     at = after - after % MINUTE + MINUTE
     end = after + HORIZON
     while at <= end:
         local = _local(zones, zone, at)
-        if not schedule.has_day(local):
+        if local.month not in schedule.months and local.day < SHORTEST_MONTH:
+            at += (SHORTEST_MONTH - local.day) * DAY  # still this month
+        elif not schedule.has_day(local):
             at = _next_day(zones, zone, at, local)
         elif local.hour not in schedule.hours:
             at += HOUR - local.minute * MINUTE
