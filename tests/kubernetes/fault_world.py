@@ -184,7 +184,7 @@ class FaultWorld:
 
     def compact_behind(self) -> None:
         """Write more than the connection of a frozen server holds, of a kind that nobody knows, and forget it."""
-        key = base64.b64encode(b"/situate/objects/example.test/floods/one").decode()
+        key = base64.b64encode(b"/situate//objects/example.test/floods/one").decode()
         value = base64.b64encode(bytes(FLOOD_BYTES)).decode()
         for _ in range(FLOODS):
             self.call(self.etcd.endpoints[0], "kv/put", {"key": key, "value": value})
