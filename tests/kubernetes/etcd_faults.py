@@ -17,7 +17,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from kubernetes.fault_load import DEPLOYMENTS, FAILURES, JOBS, PODS, Load, Requests, finished
+from kubernetes.fault_load import DEPLOYMENTS, FAILURES, JOBS, MERGE, PODS, SCALED, Load, Requests, finished
 from kubernetes.fault_world import FaultWorld, ShiftableServer, frozen
 from kubernetes.objects import pod
 from kubernetes.own_cluster import OwnCluster
@@ -31,6 +31,9 @@ KILLED_S = 20.0
 """How long what was killed stays away: longer than a lease."""
 PAUSED_S = 25.0
 CALM_S = 4.0
+BURST = 60
+"""Pods that a server is asked for just before it is frozen."""
+BURST_S = 0.15
 HOUR_S = 3_600
 
 
@@ -170,6 +173,10 @@ def server_frozen(
     def do(world: FaultWorld) -> None:
         server = which(world)
         world.all_up(but=server)
+        requests = Requests(server)
+        requests.ask("PATCH", f"{DEPLOYMENTS}/{SCALED}", {"spec": {"replicas": BURST}}, MERGE)
+        requests.close()
+        time.sleep(BURST_S)  # its controllers, if it leads, are in the middle of making them
         if compact:
             behind = threading.Timer(CALM_S, world.compact_behind)
             behind.start()
