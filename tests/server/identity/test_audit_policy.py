@@ -173,6 +173,15 @@ def test_a_long_body_is_left_out_and_the_event_says_so(tmp_path: Path, monkeypat
         assert one["annotations"]["audit.k8s.io/truncated"] == "true"
 
 
+def test_a_body_of_just_the_limit_is_logged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    body = b'{"a": 1}'
+    monkeypatch.setattr(audit_event, "MAX_BODY_BYTES", len(body))
+    made = policy(tmp_path, {"level": "RequestResponse"}, omitStages=["RequestReceived"])
+    (found,) = logged(tmp_path, made, AuditRecord(JANE, GET_SECRET, "/x", 200, AT_NS, request=body, response=body))
+    assert found["requestObject"] == found["responseObject"] == {"a": 1}
+    assert "annotations" not in found
+
+
 def test_bodies_that_wait_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit, "MAX_PENDING_BYTES", 1_000)
     log = AuditLog(tmp_path / "audit.log", wall_ns=lambda: AT_NS, policy=policy(tmp_path, {"level": "Request"}))

@@ -184,3 +184,23 @@ def test_a_clock_that_is_set_back_an_hour_finds_certificates_that_are_valid(auth
     earlier = NOW - timedelta(hours=1)
     assert authority.certificate.not_valid_before_utc < earlier
     assert served(authority.server_certificate([], NOW)).not_valid_before_utc < earlier
+
+
+def test_the_servers_key_must_be_its_own(authority: Authority) -> None:
+    path = authority.server_certificate([], NOW)
+    text = path.read_bytes()
+    path.write_bytes(text[: text.index(b"-----BEGIN PRIVATE KEY")] + certificates.key_pem(certificates.new_key()))
+    with pytest.raises(IdentityError, match="its certificate and its key do not match"):
+        authority.server_certificate([], NOW)
+
+
+@pytest.mark.parametrize("host, named", [("machine", True), ("größe", False), ("", False)])
+def test_the_machines_name_is_one_of_the_servers_if_a_certificate_can_have_it(
+    authority: Authority, monkeypatch: pytest.MonkeyPatch, host: str, named: bool
+) -> None:
+    monkeypatch.setattr("socket.gethostname", lambda: host)
+    made = served(authority.server_certificate(["a.example"], NOW))
+    names = made.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    found = names.get_values_for_type(x509.DNSName)
+    assert (host in found) == named
+    assert {"localhost", "kubernetes.default.svc", "a.example"} <= set(found)

@@ -20,6 +20,7 @@ from situate.server.identity.revocation import (
     read_revoked,
     revoke,
     share,
+    share_always,
 )
 from situate.server.identity.secret_files import IdentityError
 
@@ -99,3 +100,27 @@ def test_nothing_is_forgotten_when_somebody_deletes_the_shared_list(tmp_path: Pa
     assert 1 in there().serials
     store.remove(CONFIG_MAPS, NAMESPACE, NAME)
     assert 1 in there().serials
+
+
+def test_a_server_shares_what_is_revoked_while_it_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(revocation, "SHARE_S", 0.01)
+    store, path, end = Memory(), tmp_path / "revoked", datetime.now(UTC) + DAY
+
+    async def story() -> None:
+        sharing = asyncio.create_task(share_always(store, path))
+        for serial in (1, 2):
+            revoke(path, RevocationList({serial: end}), NOW)
+            async with asyncio.timeout(10):
+                while serial not in Revocations(tmp_path / "other", store)().serials:
+                    await asyncio.sleep(0.01)
+        path.write_text("zzz\n")  # damaged: told, and sharing goes on
+        await asyncio.sleep(0.05)
+        path.unlink()
+        revoke(path, RevocationList({3: end}), NOW)
+        async with asyncio.timeout(10):
+            while 3 not in Revocations(tmp_path / "other", store)().serials:
+                await asyncio.sleep(0.01)
+        assert not sharing.done()
+        sharing.cancel()
+
+    asyncio.run(story())

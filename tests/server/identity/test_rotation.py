@@ -84,6 +84,18 @@ def test_the_former_authority_counts_no_more_when_the_overlap_ends(authority: Au
         finish_rotation(authority.folder, NOW)
 
 
+def test_a_running_server_ends_the_overlap_itself(authority: Authority) -> None:
+    old = authority.client("jane", [], NOW).certificate
+    rotate_authority(authority.folder, DAY, NOW)
+    authority.reload(NOW)
+    assert counts(authority, old)
+    authority.drop_previous(NOW)
+    assert not counts(authority, old)
+    assert counts(authority, authority.client("john", [], NOW).certificate)
+    assert (authority.previous, authority.bundle) == (None, authority.pem)
+    assert is_issued_by(served(authority), authority.certificate)
+
+
 def test_one_rotation_at_a_time(authority: Authority) -> None:
     rotate_authority(authority.folder, 10 * DAY, NOW)
     with pytest.raises(IdentityError, match="--finish ends it now"):

@@ -62,6 +62,7 @@ def test_a_removed_user_can_come_back(people: UserDirectory, server: Authenticat
 def test_a_token_comes_in_and_is_revoked_alone(people: UserDirectory, server: Authentication) -> None:
     first, second = (people.add_token("jane", ["dev"], DAY, NOW) for _ in range(2))
     assert server.authenticate(None, f"Bearer {first}").groups == ("dev", "system:authenticated")
+    assert {one.expires for one in people.credentials()} == {(NOW + DAY).replace(microsecond=0)}
     ids = [one.id for one in people.credentials()]
     assert people.revoke_token(ids[0]) == "jane"
     answers = []

@@ -46,7 +46,6 @@ class BootstrapToken(NamedTuple):
     node: str
     """The only node that may join with it; empty: any new one."""
     uid: str
-    description: str
 
 
 def new_token() -> str:
@@ -54,7 +53,7 @@ def new_token() -> str:
     return f"{id_}.{secret}"
 
 
-def token_secret(token: str, expires: datetime, node: str = "", description: str = "") -> Object:
+def token_secret(token: str, expires: datetime, node: str = "") -> Object:
     """The Secret of a new token."""
     data = {
         "token-id": token.partition(".")[0],
@@ -63,7 +62,6 @@ def token_secret(token: str, expires: datetime, node: str = "", description: str
         "usage-bootstrap-authentication": "true",
     }
     data |= {"node-name": node} if node else {}
-    data |= {"description": description} if description else {}
     return {
         "apiVersion": "v1",
         "kind": "Secret",
@@ -86,7 +84,6 @@ def read_token(secret: Object) -> BootstrapToken | None:
             expires if expires.tzinfo else expires.replace(tzinfo=UTC),
             data.get("node-name", ""),
             uid_of(secret),
-            data.get("description", ""),
         )
     except (KeyError, ValueError):
         return None
