@@ -128,3 +128,13 @@ def test_a_damaged_list_is_told_and_a_running_server_goes_on(folder: Path) -> No
     assert is_good(running, old)
     with pytest.raises(IdentityError, match="is damaged"):
         server(folder)
+
+
+def test_keys_are_read_again_only_when_they_have_changed(folder: Path) -> None:
+    keys = open_account_keys(folder)
+    first = keys.key
+    keys.refresh()
+    assert keys.key is first
+    rotate_account_key(folder, HOUR, NOW)
+    keys.refresh()
+    assert keys.key is not first

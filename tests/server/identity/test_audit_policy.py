@@ -205,3 +205,39 @@ def test_a_body_that_is_no_json_costs_no_line(tmp_path: Path, body: bytes) -> No
 
 def _raw(body: bytes) -> AuditRecord:
     return AuditRecord(JANE, GET_SECRET, "/x", 400, AT_NS, request=body)
+
+
+@pytest.mark.parametrize(
+    "content_type, body",
+    [
+        ("application/json", b'{"kind": "A", "list": [1]}'),
+        ("", b'{"kind": "A", "list": [1]}'),
+        ("application/yaml", b"kind: A\nlist:\n- 1\n"),
+        ("application/merge-patch+json", b'{"kind": "A", "list": [1]}'),
+    ],
+)
+def test_a_body_is_read_by_its_type(tmp_path: Path, content_type: str, body: bytes) -> None:
+    made = policy(tmp_path, {"level": "Request"}, omitStages=["RequestReceived"])
+    record = AuditRecord(JANE, GET_SECRET, "/x", 200, AT_NS, content_type=content_type, request=body)
+    (found,) = logged(tmp_path, made, record)
+    assert found["requestObject"] == {"kind": "A", "list": [1]}
+
+
+def test_yaml_is_no_json(tmp_path: Path) -> None:
+    made = policy(tmp_path, {"level": "Request"}, omitStages=["RequestReceived"])
+    record = AuditRecord(JANE, GET_SECRET, "/x", 400, AT_NS, content_type="application/json", request=b"kind: A\n")
+    (found,) = logged(tmp_path, made, record)
+    assert "requestObject" not in found
+
+
+def test_a_create_has_the_name_of_its_object(tmp_path: Path) -> None:
+    made = policy(tmp_path, {"level": "Metadata"}, omitStages=["RequestReceived"])
+    create = Attributes("create", "", "secrets", "", "shop", "")
+    records = [
+        AuditRecord(JANE, create, "/x", 201, AT_NS, request=b'{"metadata": {"name": "key"}}'),
+        AuditRecord(JANE, create, "/x", 201, AT_NS, request=b'{"metadata": {"generateName": "key"}}'),
+        AuditRecord(JANE, create, "/x", 400, AT_NS, request=b"[1]"),
+        AuditRecord(JANE, GET_SECRET, "/x", 200, AT_NS, request=b'{"metadata": {"name": "other"}}'),
+    ]
+    found = logged(tmp_path, made, *records)
+    assert [one["objectRef"].get("name") for one in found] == ["key", None, None, "key"]

@@ -204,3 +204,10 @@ def test_the_machines_name_is_one_of_the_servers_if_a_certificate_can_have_it(
     found = names.get_values_for_type(x509.DNSName)
     assert (host in found) == named
     assert {"localhost", "kubernetes.default.svc", "a.example"} <= set(found)
+
+
+def test_an_authority_is_good_up_to_its_last_second(authority: Authority) -> None:
+    end = authority.certificate.not_valid_after_utc
+    assert open_authority(authority.folder, end).certificate == authority.certificate
+    with pytest.raises(IdentityError, match="expired on"):
+        open_authority(authority.folder, end + timedelta(seconds=1))

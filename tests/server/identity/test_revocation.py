@@ -38,6 +38,11 @@ def test_a_list_of_an_older_release_is_read() -> None:
     assert parse(parse("ff\n").text()) == parse("ff\n")
 
 
+def test_a_time_without_a_zone_is_utc() -> None:
+    assert parse("user jane 2026-11-16T12:00:00\n") == parse("user jane 2026-11-16T12:00:00Z\n")
+    assert parse("user jane 2026-11-16T13:00:00+01:00\n") == RevocationList({}, {"jane": NOW})
+
+
 def test_certificates_of_a_user_are_revoked_up_to_a_time() -> None:
     made = RevocationList({}, {"jane": NOW})
     assert made.has(1, "jane", NOW - CLOCKS_DIFFER)

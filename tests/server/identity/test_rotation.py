@@ -12,10 +12,12 @@ from cryptography.hazmat.primitives import serialization
 
 from situate.server.errors import StatusError
 from situate.server.identity import authority_files
+from situate.server.identity.account_keys import rotate_account_key
 from situate.server.identity.authentication import Authentication
 from situate.server.identity.authority import Authority, open_authority
 from situate.server.identity.authority_files import NEXT, PREVIOUS
 from situate.server.identity.certificates import is_issued_by
+from situate.server.identity.kubeconfig import ensure_kubeconfig
 from situate.server.identity.rotation import finish_rotation, key_states, rotate_authority, rotate_server
 from situate.server.identity.secret_files import IdentityError
 
@@ -50,9 +52,10 @@ def served(authority: Authority, now: datetime = NOW) -> x509.Certificate:
 
 def test_both_authorities_count_during_the_overlap(authority: Authority) -> None:
     old, former = authority.client("jane", [], NOW).certificate, authority.certificate
-    rotate_authority(authority.folder, 10 * DAY, NOW)
+    rotate_authority(authority.folder, 10 * DAY, NOW + timedelta(milliseconds=5))
     for one in (authority, open_authority(authority.folder, NOW)):
         one.reload(NOW)
+        assert one.previous_until == NOW + 10 * DAY
         assert counts(one, old)
         new = one.client("john", [], NOW).certificate
         assert counts(one, new)
@@ -206,3 +209,15 @@ def test_the_list_names_what_there_is(authority: Authority, tmp_path: Path) -> N
     assert names() == ["authority", "server", "service-accounts"]
     rotate_authority(authority.folder, DAY, NOW)
     assert names() == ["authority", "authority", "server", "service-accounts"]
+    config = tmp_path / "kubeconfig"
+    ensure_kubeconfig(config, authority, "https://127.0.0.1:1", "root", ["system:masters"], NOW)
+    states = {one.name: one for one in key_states(authority.folder, config, NOW)}
+    assert states["administrator"].expires == NOW + timedelta(days=365)
+    rotate_account_key(authority.folder, DAY, NOW)
+    uses = [one.use for one in key_states(authority.folder, config, NOW) if one.name == "service-accounts"]
+    assert uses == ["signs", "verifies until then"]
+    assert len(key_states(authority.folder, config, NOW + DAY)) == len(key_states(authority.folder, config, NOW)) - 1
+    for text in ("{", "users: []"):
+        config.write_text(text)
+        with pytest.raises(IdentityError, match="kubeconfig is damaged"):
+            key_states(authority.folder, config, NOW)

@@ -122,6 +122,6 @@ def _hash(token: str) -> str:
 
 def _decoded(data: Mapping[str, str]) -> dict[str, str]:
     try:
-        return {key: base64.b64decode(value, validate=True).decode() for key, value in data.items()}
+        return {key: base64.b64decode(value).decode() for key, value in data.items()}
     except (binascii.Error, UnicodeDecodeError, TypeError, AttributeError):
         return {}
