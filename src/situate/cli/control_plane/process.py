@@ -56,6 +56,7 @@ from situate.server.placing.node_configuration import configure
 from situate.server.placing.snapshot_lag import SnapshotLag
 from situate.server.placing.specials import specials as placing_specials
 from situate.server.registry.cache import Cache
+from situate.server.registry.lag import CacheLag
 from situate.server.registry.registry import Registry
 from situate.server.scheduling.quarantine import Quarantine
 from situate.server.scheduling.scheduler import SchedulerSettings, run_scheduler
@@ -75,6 +76,7 @@ ADMIN: Final = "situate-admin"
 REVISION: Final = "situate_store_revision"
 AVAILABLE: Final = "situate_store_available"
 DROPPED: Final = "situate_audit_dropped"
+LAG: Final = "situate_watch_cache_lag_seconds"
 STALE: Final = "situate_encryption_stale_values"
 SUPPRESSED: Final = "situate_audit_suppressed"
 UNREADABLE: Final = "situate_unreadable_objects"
@@ -84,10 +86,11 @@ GAUGES: Final = {
     DROPPED: "Notes for the audit log that were dropped, because it could not be written fast enough.",
     SUPPRESSED: "Refusals left out of the audit log, because the same user had too many of them.",
     UNREADABLE: "Values in the store that are no objects of their kind. The log has their keys.",
+    LAG: "How long the watch cache took to have what the store had, measured every five seconds.",
     STALE: "Encrypted kinds' values in the store that the first key has not encrypted; shown with encryption only.",
     **STORAGE_GAUGES,
 }
-Gauge: TypeAlias = tuple[str, Callable[[], int]]
+Gauge: TypeAlias = tuple[str, Callable[[], float]]
 REGISTERED_S: Final = 20.0
 """How long to wait for hollow nodes to register before the cluster counts as up without them."""
 MASTERS: Final = ("system:masters",)
@@ -151,15 +154,9 @@ async def _open(settings: ControlPlaneSettings) -> AsyncIterator[tuple[Server, S
     """The server, the supervisor of the parts that run beside it, and whether the hollow nodes are registered."""
     async with AsyncExitStack() as stack:
         # 1. The store.
-        finish_restore(settings.directory)
         where = settings.store or str(settings.directory / STORE_FILE)
-        store = await open_store(where, settings.etcd, limit_bytes=settings.limit_bytes, reserve_bytes=RESERVE_BYTES)
+        store, gauges = await _open_store(settings, where)
         stack.push_async_callback(store.aclose)
-        gauges = dict(room_gauges(store))
-        encrypted: EncryptedStore | None = None
-        if settings.encryption is not None:
-            store = encrypted = EncryptedStore(store, read_encryption(settings.encryption))
-            gauges[STALE] = (GAUGES[STALE], lambda: encrypted.stale)
         # 2. The API without HTTP, and its users.
         cache = Cache(store, shared=where.startswith(SHARED))
         transactions = BindTransactions(time.time_ns, new_uid, settings.profile)
@@ -211,20 +208,35 @@ async def _open(settings: ControlPlaneSettings) -> AsyncIterator[tuple[Server, S
             ensure_kubeconfig(settings.directory / KUBECONFIG, identity.authority, server.url, ADMIN, MASTERS, now())
             await publish_authorities(registry, identity.authority.bundle.decode())
 
-        if encrypted is not None:
-            parts.append(Part("encryption", lambda: keep_current(encrypted)))
+        behind = CacheLag(store, cache)
+        gauges[LAG] = (GAUGES[LAG], lambda: behind.seconds)
+        parts.append(Part("cache-lag", behind.run))
         supervisor = Supervisor(parts)
         server = await _serve(
-            settings, gauges, registry, views, identity, binder, logs, tls, (metrics, counts, lag), supervisor
+            settings, gauges, behind, registry, views, identity, binder, logs, tls, (metrics, counts, lag), supervisor
         )
         stack.push_async_callback(server.stop)
         ensure_kubeconfig(settings.directory / KUBECONFIG, identity.authority, server.url, ADMIN, MASTERS, now())
         yield server, supervisor, registered
 
 
+async def _open_store(settings: ControlPlaneSettings, where: str) -> tuple[Store, dict[str, Gauge]]:
+    """The store, with what it says about itself in metrics."""
+    finish_restore(settings.directory)
+    providers = read_encryption(settings.encryption) if settings.encryption is not None else {}
+    store = await open_store(where, settings.etcd, limit_bytes=settings.limit_bytes, reserve_bytes=RESERVE_BYTES)
+    gauges: dict[str, Gauge] = dict(room_gauges(store))
+    if not providers:
+        return store, gauges
+    encrypted = EncryptedStore(store, providers)
+    gauges[STALE] = (GAUGES[STALE], lambda: encrypted.stale)
+    return encrypted, gauges
+
+
 async def _serve(
     settings: ControlPlaneSettings,
     gauges: Mapping[str, Gauge],
+    behind: CacheLag,
     registry: Registry,
     views: Views,
     identity: IdentityParts,
@@ -251,7 +263,13 @@ async def _serve(
         },
         views=views,
         logs=logs,
-        checks={"readyz": [Check("store", lambda: registry.cache.problem), *supervisor.checks()]},
+        checks={
+            "readyz": [
+                Check("store", lambda: registry.cache.problem),
+                Check("watch-cache", lambda: behind.problem),
+                *supervisor.checks(),
+            ]
+        },
         gauges={
             REVISION: (GAUGES[REVISION], lambda: registry.cache.revision),
             AVAILABLE: (GAUGES[AVAILABLE], lambda: int(not registry.cache.problem)),
@@ -273,6 +291,8 @@ def _parts(
     counts: ControllerMetrics,
 ) -> list[Part]:
     parts = [Part("compaction", lambda: compact_regularly(store)), Part("clock", watch_clock)]
+    if isinstance(store, EncryptedStore):
+        parts.append(Part("encryption", lambda: keep_current(store)))
     if settings.scheduler:
         wanted = SchedulerSettings(
             config=settings.config,
