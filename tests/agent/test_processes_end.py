@@ -161,6 +161,22 @@ def test_a_command_is_part_of_the_container(tmp_path: Path, mark: str) -> None:
     story(told)
 
 
+def test_a_command_that_takes_too_long_is_killed_while_the_container_goes_on(tmp_path: Path, mark: str) -> None:
+    plane = FakePlane()
+
+    async def told() -> None:
+        plane.put(pod(shell("exec sleep 100")))
+        async with running(agent_of(plane, tmp_path, ends_pods=True)) as agent:
+            await until(lambda: plane.phase() == "Running")
+            with pytest.raises(TimeoutError):
+                await agent.runtime.execute("uid-p", "c", ["sh", "-c", f"setsid sleep 100; : {mark}"], 0.3)
+            await until(lambda: not processes_with(mark))
+            assert (await agent.runtime.execute("uid-p", "c", ["true"], 10)).code == 0
+            assert plane.state()["restartCount"] == 0
+
+    story(told)
+
+
 @pytest.fixture
 def groups() -> Iterator[Cgroups]:
     """Real control groups, with a name of their own."""

@@ -12,9 +12,12 @@ import pytest
 
 from agent.world import FakePlane, container, pod, running, story, until
 from situate.agent.agent import NodeAgent
+from situate.agent.container_config import _work, _writable
 from situate.agent.environment import ContainerConfigError
 from situate.agent.host_security import NOBODY_ID, SecurityError, node_security, own_security, trust_statement
+from situate.agent.ports import free_port
 from situate.agent.process import ProcessRuntime, ProcessSettings
+from situate.agent.runtime import ProcessSecurity
 from situate.agent.security import CAPABILITIES, DEFAULT_CAPABILITIES, KNOWN_FIELDS, NodeSecurity, process_security
 from situate.agent.settings import NodeSettings
 from situate.wire.schema.groups import core
@@ -280,6 +283,36 @@ def test_dropped_capabilities_and_a_system_call_filter_are_real(tmp_path: Path, 
     _, log = ran(script(f"{STATUS}; unshare -U true", own), tmp_path, homes, node_security())
     assert {"CapBnd: 0000000000000000", "Seccomp: 2"} <= {*log.splitlines()}
     assert "unshare failed: Operation not permitted" in log
+
+
+@AS_ROOT
+def test_root_in_a_container_has_the_default_capabilities_only(tmp_path: Path) -> None:
+    node = own_security()
+    default = sum(1 << CAPABILITIES.index(one) for one in DEFAULT_CAPABILITIES)
+    _, log = ran(script(STATUS), tmp_path, None, node)
+    held = sum(1 << one for one in node.capabilities)
+    assert f"CapEff: {default & held:016x}" in log.splitlines()
+
+
+@AS_ROOT
+def test_the_working_directory_of_several_users_is_open_to_all_of_them(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    assert _work(work, ProcessSecurity(user=5000, group=5000)).stat().st_uid == 5000
+    assert _work(work, ProcessSecurity(user=5000, group=5000)).stat().st_mode & 0o777 == 0o755
+    assert _work(work, ProcessSecurity(user=6000, group=6000)).stat().st_mode & 0o777 == 0o777
+
+
+def test_a_read_only_root_leaves_only_what_is_mounted_for_writing() -> None:
+    kinds: list[dict[str, Any]] = [{"emptyDir": {}}, {"emptyDir": {}}, {"hostPath": {"path": "/h"}}, {"secret": {}}]
+    volumes = [{"name": f"v{number}", **kind} for number, kind in enumerate(kinds)]
+    mounts = [{"name": "v0"}, {"name": "v1", "readOnly": True}, {"name": "v2"}, {"name": "v3"}]
+    paths = {f"SITUATE_VOLUME_V{number}": f"/p{number}" for number in range(4)}
+    found = _writable({"spec": {"volumes": volumes}}, {"volumeMounts": mounts}, paths)
+    assert found == ["/p0", "/p2"]
+
+
+def test_a_port_that_the_user_may_not_have_is_replaced() -> None:
+    assert free_port(1, 1_024) >= 1_024
 
 
 @AS_ROOT

@@ -10,7 +10,7 @@ import os
 import platform
 import stat
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 PR_CAPBSET_READ: Final = 23
@@ -18,7 +18,6 @@ PR_CAPBSET_DROP: Final = 24
 PR_SET_SECCOMP: Final = 22
 PR_SET_NO_NEW_PRIVS: Final = 38
 SECCOMP_MODE_FILTER: Final = 2
-CAPABILITY_VERSION_3: Final = 0x20080522
 MOST_CAPABILITIES: Final = 64
 
 LANDLOCK_CREATE_RULESET, LANDLOCK_ADD_RULE, LANDLOCK_RESTRICT_SELF = 444, 445, 446
@@ -69,7 +68,7 @@ def confine(security: dict[str, Any]) -> None:
     if security["seccomp"]:
         filter_system_calls()
     kept: list[int] | None = security["capabilities"]
-    if kept is not None:
+    if kept is not None:  # the exec that follows takes them from the process, too
         for capability in held_capabilities() - set(kept):
             _prctl(PR_CAPBSET_DROP, capability)
     if security["groups"] is not None:
@@ -78,8 +77,6 @@ def confine(security: dict[str, Any]) -> None:
         os.setresgid(*[security["group"]] * 3)
     if security["user"] is not None:
         os.setresuid(*[security["user"]] * 3)  # clears the capabilities of a user other than root
-    if kept is not None and not os.getuid():
-        _set_capabilities(kept)
 
 
 # -- capabilities ----------------------------------------------------------------------------------------------------
@@ -88,13 +85,6 @@ def confine(security: dict[str, Any]) -> None:
 def held_capabilities() -> set[int]:
     """The bounding set of this process."""
     return {one for one in range(MOST_CAPABILITIES) if _libc.prctl(PR_CAPBSET_READ, one, 0, 0, 0) == 1}
-
-
-def _set_capabilities(kept: Iterable[int]) -> None:
-    mask = sum(1 << one for one in kept)
-    low, high = mask & 0xFFFFFFFF, mask >> 32
-    header = struct.pack("<Ii", CAPABILITY_VERSION_3, 0)
-    _check(_libc.capset(header, struct.pack("<6I", low, low, 0, high, high, 0)), "capset")
 
 
 # -- a read-only root ------------------------------------------------------------------------------------------------
