@@ -156,7 +156,7 @@ disk-full: $(VENV)/.ready-dev  ## Fill the API server's disk for DISK_FULL_S sec
 
 fuzz-server: COUNT = 20000
 fuzz-server: $(VENV)/.ready-dev  ## Send a whole control plane COUNT objects of every kind with odd values: make fuzz-server COUNT=20000 SEED=1
-	@PYTHONPATH=tests $(BIN)/python -m server.fuzz.run --count $(COUNT) --seed $(or $(SEED),1) $(if $(PROCESS_NODE),--process-node)
+	@PYTHONPATH=tests $(BIN)/python -m server.fuzz.run --count $(COUNT) --seed $(or $(SEED),1)
 
 .PHONY: fuzz-server
 

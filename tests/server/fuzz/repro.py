@@ -1,12 +1,45 @@
 """The smallest request that still fails, of one that did."""
 
+import contextlib
 import json
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
+from server.faults.process import Plane
+from server.faults.wire import NoAnswerError, Wire
+from server.fuzz.bases import Json
 from server.fuzz.client import Client, Failure, Request
-from server.fuzz.objects import Generator, encode
+from server.fuzz.objects import Generator, Subject, encode
 
 TRIES = 60
+ENDS_WITHIN_S = 2.0
+
+
+def culprit(subjects: Sequence[Subject], ends: Callable[[Subject, Json], bool]) -> str:
+    """The request that by itself ends a server, with as few of its changes as it takes; "" if none of these does."""
+    for subject in reversed(subjects):
+        if ends(subject, subject.body()):
+            alone = ((one,) for one in subject.changes)
+            fewest = next((one for one in alone if ends(subject, subject.body(one))), subject.changes)
+            return str(Request("POST", subject.collection, encode(subject.body(fewest))))
+    return ""
+
+
+def ends_a_server(directory: Path, flags: Sequence[str]) -> Callable[[Subject, Json], bool]:
+    """Whether a server of its own ends soon after it was sent an object."""
+    count = iter(range(1_000_000))
+
+    def ends(subject: Subject, body: Json) -> bool:
+        with Plane(directory / f"alone-{next(count)}", *flags) as plane, Wire(plane.port, plane.admin()) as wire:
+            with contextlib.suppress(NoAnswerError):
+                wire.send("POST", "/api/v1/namespaces", {"metadata": {"name": subject.namespace}})
+                wire.ask("POST", subject.collection, encode(body), ["Content-Type: application/json"])
+            time.sleep(ENDS_WITHIN_S)
+            return not plane.running
+
+    return ends
 
 
 async def smallest(client: Client, generator: Generator, failure: Failure, namespace: str) -> str:

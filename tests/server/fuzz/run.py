@@ -21,7 +21,7 @@ from server.fuzz.bases import kinds
 from server.fuzz.client import Client, Request
 from server.fuzz.control import WITHIN_S, Control
 from server.fuzz.objects import Generator, Subject, encode
-from server.fuzz.repro import smallest
+from server.fuzz.repro import culprit, ends_a_server, smallest
 from situate.server.resources import Resource
 
 FLAGS = ("--with", "scheduler", "--with", "controllers", "--nodes", "30", "--zones", "3")
@@ -57,12 +57,9 @@ class Report:
 
 
 class Fuzz:
-    def __init__(
-        self, directory: Path, seed: int, count: int, restarts: int, first: int = 0, flags: tuple[str, ...] = FLAGS
-    ) -> None:
+    def __init__(self, directory: Path, seed: int, count: int, restarts: int, first: int = 0) -> None:
         self.directory = directory
-        self._flags = flags
-        self.plane = Plane(directory / "plane", *flags)
+        self.plane = Plane(directory / "plane", *FLAGS)
         self.generator = Generator(seed)
         self.report = Report()
         self._first = first
@@ -71,6 +68,8 @@ class Fuzz:
         self._next = first
         self._client: Client | None = None
         self._recent: list[Subject] = []
+        self._suspects: list[Subject] = []
+        """The last objects before the server ended for the first time."""
         self._planes = 1
         self._begun = 0.0
 
@@ -181,13 +180,14 @@ class Fuzz:
             self._died("upon what was stored")
         else:
             self._planes += 1
-            self.plane = Plane(self.directory / f"plane-{self._planes}", *self._flags)
+            self.plane = Plane(self.directory / f"plane-{self._planes}", *FLAGS)
             self.plane.start()
             self.client.tls.load_verify_locations(str(self.plane.directory / "pki" / "ca.crt"))
         self.client.starts += 1
         self.client.up.set()
 
     def _died(self, when: str) -> None:
+        self._suspects = self._suspects or self._recent
         recent = "\n".join(
             f"  {one.resource.api_version} {one.resource.kind} {one.name}: {'; '.join(map(str, one.changes))}"
             for one in self._recent
@@ -235,7 +235,13 @@ class Fuzz:
 
     async def _tell(self, control: Control, seconds: float) -> None:
         report, tally = self.report, self.client.tally
+        deaths = len(report.deaths)
         report.seconds = seconds
+        if self._suspects:
+            alone = await asyncio.to_thread(culprit, self._suspects, ends_a_server(self.directory, FLAGS))
+            report.deaths.append(
+                f"this alone ends a server:\n{alone}" if alone else "none of the last objects does it alone"
+            )
         failures = tally.failures[:]
         for failure in failures[:20]:
             small = await smallest(self.client, self.generator, failure, self._space(failure.subject))
@@ -252,7 +258,7 @@ class Fuzz:
         report.lines = [
             f"{of_all}: {accepted} accepted, {tally.requests} requests",
             "answers: " + ", ".join(f"{code or 'none'} {many}" for code, many in codes),
-            f"{report.restarts} restarts, {len(report.deaths)} deaths, {len(failures)} answers of 5xx or none {also}",
+            f"{report.restarts} restarts, {deaths} deaths, {len(failures)} answers of 5xx or none {also}",
             f"the control was scaled {len(control.times)} times: {slowest:.2f} s at most, {often}",
             f"the server's memory: {self.plane.peak_bytes() >> 20} MiB at most",
         ]
@@ -285,14 +291,12 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--restarts", type=int, default=4)
     parser.add_argument("--first", type=int, default=0, help="the number of the first object")
-    parser.add_argument("--process-node", action="store_true", help="pods run as processes on this machine, too")
     parser.add_argument("--dir", default="", help="where the server keeps its store; by default a new directory")
     given = parser.parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the server is stopped, too
     directory = Path(given.dir or tempfile.mkdtemp(prefix="fuzz-server-"))
     directory.mkdir(parents=True, exist_ok=True)
-    flags = (*FLAGS, "--process-node") if given.process_node else FLAGS
-    report = asyncio.run(Fuzz(directory, given.seed, given.count, given.restarts, given.first, flags).run())
+    report = asyncio.run(Fuzz(directory, given.seed, given.count, given.restarts, given.first).run())
     print("\n".join(report.lines))
     for problem in (*report.deaths, *report.problems, *(f"the control: {line}" for line in report.late)):
         print(f"\n{problem}")

@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from server.fuzz.bases import base, kinds
+from server.fuzz.client import Request
 from server.fuzz.control import GIVE_UP_S
 from server.fuzz.objects import Change, Generator, apply, encode, paths_of, root_of
+from server.fuzz.repro import culprit
 from server.fuzz.run import Fuzz, errors_in
 from situate.server.resources import Resource
 from situate.wire.schema import decode
@@ -55,6 +57,17 @@ def test_errors_in_a_log_are_told_once_each() -> None:
     found = errors_in("".join(line.format(number) for number in range(3)) + "I1116 fine\n")
     assert len(found) == 1
     assert "3 times" in found[0]
+
+
+def test_of_the_last_objects_the_one_that_ends_a_server_is_found_with_its_change() -> None:
+    subjects = [Generator(1).subject(number, "n") for number in range(40)]
+    bad = next(one for one in subjects if len(one.changes) > 1)
+    poison = bad.changes[-1]
+    found = culprit(
+        subjects, lambda one, body: one is bad and body != bad.plain and body in (bad.body(), bad.body((poison,)))
+    )
+    assert found == str(Request("POST", bad.collection, encode(bad.body((poison,)))))
+    assert culprit(subjects, lambda one, body: False) == ""
 
 
 def test_odd_objects_neither_end_nor_hold_up_the_server(tmp_path: Path) -> None:
