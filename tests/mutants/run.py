@@ -12,6 +12,7 @@ import argparse
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -53,6 +54,10 @@ WIDER = {
     "core/engine": ("tests/core/gang", "tests/core/queue", "tests/loop/scheduling"),
 }
 """By area: tests elsewhere that are about it, too."""
+RUNNING: set[int] = set()
+"""Process groups of the tests that run now. They end with us."""
+STOPPING = threading.Event()
+"""No more tests are to begin."""
 
 
 class Verdict(NamedTuple):
@@ -93,6 +98,8 @@ def sets_of_tests(path: str) -> Iterator[tuple[str, ...]]:
 
 def run_tests(copy: Path, tests: Sequence[str]) -> tuple[bool, str]:
     """Whether they all passed, and the last line of what pytest said."""
+    if STOPPING.is_set():
+        return False, "stopped"
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-n0", "-p", "no:cacheprovider", *tests]
     # The copy has no binaries of Kubernetes.
     assets = os.environ.get("KUBE_ASSETS") or str(ROOT / "tests" / "kubernetes" / "bin")
@@ -110,12 +117,15 @@ def run_tests(copy: Path, tests: Sequence[str]) -> tuple[bool, str]:
         text=True,
         start_new_session=True,
     ) as process:
+        RUNNING.add(process.pid)
         try:
             said, _ = process.communicate(timeout=LIMIT_S)
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, 9)
+            os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
             return False, f"not done within {LIMIT_S:.0f} s"
+        finally:
+            RUNNING.discard(process.pid)
     lines = said.strip().splitlines() or [""]
     failed = next((line for line in lines if line.startswith(("FAILED", "ERROR"))), lines[-1])
     return process.returncode == 0, failed
@@ -184,6 +194,7 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--only", action="append", default=[], help="an area or a file below src/situate")
     asked = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     every = candidates(asked.only)
     equivalent = [mutant for mutant in every if reason_of(mutant)]
     useful = [mutant for mutant in every if not reason_of(mutant)]
@@ -198,11 +209,16 @@ def main() -> int:
         for number in range(asked.workers):
             copy = Path(folder) / str(number)
             copy.mkdir()
-            threads.append(threading.Thread(target=runner.work, args=(copy,)))
+            threads.append(threading.Thread(target=runner.work, args=(copy,), daemon=True))
         for thread in threads:
             thread.start()
-        for thread in threads:
-            thread.join()
+        try:
+            for thread in threads:
+                thread.join()
+        finally:
+            STOPPING.set()
+            for group in list(RUNNING):
+                os.killpg(group, signal.SIGKILL)
     survivors = [verdict.mutant for verdict in runner.verdicts if not verdict.killed_by]
     for mutant in sorted(survivors):
         print(f"\nsurvived: {mutant.what}\n{mutant.diff((SOURCES / mutant.path).read_text())}", end="")
