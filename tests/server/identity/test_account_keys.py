@@ -1,10 +1,13 @@
 """The key of service accounts is replaced: old tokens stay valid for a while, and a kill in the middle does no harm."""
 
+import json
 import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
 
 from server.identity.memory import Memory
 from situate.server.identity import account_keys
@@ -138,3 +141,12 @@ def test_keys_are_read_again_only_when_they_have_changed(folder: Path) -> None:
     rotate_account_key(folder, HOUR, NOW)
     keys.refresh()
     assert keys.key is not first
+
+
+def test_a_former_key_of_another_type_is_told(folder: Path) -> None:
+    key = rsa.generate_private_key(65537, 2048).public_key()
+    text = key.public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo).decode()
+    (folder / PREVIOUS).write_text(json.dumps([{"publicKey": text, "until": "2036-01-01T00:00:00Z"}]))
+    (folder / PREVIOUS).chmod(0o600)
+    with pytest.raises(IdentityError, match="a key of another type than ECDSA"):
+        open_account_keys(folder)
