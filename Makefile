@@ -28,7 +28,7 @@ KUBE_HELM := $(KUBE_BIN)/helm
 KUBE_VERSION := $(shell awk '$$1 == "k8s.io/kubernetes" {print $$2}' $(KUBE)/go.mod)
 export KUBE_ASSETS
 
-.PHONY: help demo test check bench bench-kubernetes bench-server bench-store etcd-faults kill-test disk-full oracle fuzz-conformance kubernetes helm format clean format-check lint types contracts docs hooks
+.PHONY: help demo test check bench bench-kubernetes bench-server bench-store etcd-faults kill-test disk-full hostile-clients oracle fuzz-conformance kubernetes helm format clean format-check lint types contracts docs hooks
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-25s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -159,6 +159,10 @@ fuzz-server: $(VENV)/.ready-dev  ## Send a whole control plane COUNT objects of 
 	@PYTHONPATH=tests $(BIN)/python -m server.fuzz.run --count $(COUNT) --seed $(or $(SEED),1)
 
 .PHONY: fuzz-server
+
+HOSTILE_SECONDS ?= 15
+hostile-clients: $(VENV)/.ready-dev  ## Make and bind 100 pods a second beside one hostile client of each kind, and compare with the calm before
+	@PYTHONPATH=tests $(BIN)/python -m server.hostile.suite --seconds $(HOSTILE_SECONDS)
 
 sim: $(VENV)/.ready  ## Run simulated clusters with faults: make sim SEEDS=1..3000
 	@$(BIN)/situate sim --seeds $(SEEDS) --workers $(WORKERS)

@@ -1,4 +1,4 @@
-"""Accepts connections: counts them before their TLS handshake, and lets addresses take turns with their handshakes.
+"""Accepts connections: counts them before their TLS handshakes, which start at a limited rate, by turns of addresses.
 
 A connection beyond a limit costs an accept and a close. When the process has no file descriptor left, it accepts again
 a second later, and the connections that are open go on.
@@ -16,10 +16,15 @@ from typing import Final
 from situate.loop.logs import Log
 from situate.server.http.connection import Connection, Listener
 from situate.server.http.fair_slots import FairSlots, SlotLimits
+from situate.server.identity.token_buckets import TokenBuckets
 
 BACKLOG: Final = 1024
 ACCEPTS: Final = 64
 """In one turn of the event loop."""
+ADDRESSES: Final = 4_096
+"""Addresses whose handshakes are counted."""
+MOMENT_S: Final = 0.004
+"""Between two handshakes of one address."""
 NO_RESOURCES: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 RETRY_S: Final = 1.0
 """How long to accept nothing when the process cannot open another socket."""
@@ -33,8 +38,10 @@ class Acceptor:
         self._listener = listener
         self._tls = tls
         limits = listener.limits
-        everything = limits.connections
-        self._turns = FairSlots(SlotLimits(everything, everything, everything, limits.handshakes))
+        slots = limits.handshakes if tls is not None else limits.connections
+        self._turns = FairSlots(SlotLimits(slots, 1 if tls is not None else slots, limits.connections, slots))
+        """An address has a slot for a moment, not for the handshake: a client that stalls does not hold it."""
+        self._budgets = TokenBuckets(limits.handshake_rate, limits.handshake_burst, ADDRESSES)
         self._loop = asyncio.get_running_loop()
         self._tasks: set[asyncio.Task[None]] = set()
         self.sockets: list[socket.socket] = []
@@ -80,6 +87,8 @@ class Acceptor:
                 accepted.close()
                 continue
             waiting = self._turns.enter(address)
+            if waiting is None:
+                self._leave_soon(address)
             task = self._loop.create_task(self._open(accepted, address, connection, waiting))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
@@ -93,10 +102,12 @@ class Acceptor:
         self, accepted: socket.socket, address: str, connection: Connection, waiting: asyncio.Future[None] | None
     ) -> None:
         """The handshake, when it is the turn of its address."""
+        limits = self._listener.limits
         try:
-            async with asyncio.timeout(self._listener.limits.handshake_s):
-                if waiting is not None:
-                    await waiting
+            if waiting is not None:
+                async with asyncio.timeout(limits.handshake_wait_s):
+                    await self._turn(waiting, address)
+            async with asyncio.timeout(limits.handshake_s):
                 await self._shake_hands(accepted, connection)
         except (OSError, TimeoutError):  # ssl.SSLError is an OSError
             self._failed(accepted, connection)
@@ -104,9 +115,24 @@ class Acceptor:
             self._failed(accepted, connection)
             raise
         finally:
-            if waiting is None or (waiting.done() and not waiting.cancelled()):
-                self._turns.leave(address)
             self._listener.opened(connection)
+
+    async def _turn(self, waiting: asyncio.Future[None], address: str) -> None:
+        try:
+            await waiting
+        finally:
+            if not waiting.cancelled():
+                self._leave_soon(address)
+
+    def _leave_soon(self, address: str) -> None:
+        """The next handshake of this address may start a moment later, or two if it has too many."""
+        if self._tls is None:
+            moment_s = 0.0
+        elif self._budgets.take(address, self._loop.time()):
+            moment_s = MOMENT_S
+        else:
+            moment_s = 1.0 / self._listener.limits.handshake_rate
+        self._loop.call_later(moment_s, self._turns.leave, address)
 
     async def _shake_hands(self, accepted: socket.socket, connection: Connection) -> None:
         tls, limit_s = self._tls, self._listener.limits.handshake_s

@@ -20,8 +20,10 @@ from situate.server.http.responses import status_response
 from situate.server.http.settings import Limits
 
 TRIM_AFTER_CONNECTIONS: Final = 128
-"""So many new connections leave enough free memory behind to trim the heap. Their handshakes take longer than the trim,
-so a client that keeps reconnecting cannot keep the server busy with it."""
+"""So many new connections in a second leave enough free memory behind to trim the heap, once the rush is over. A client
+that keeps reconnecting cannot keep the server busy with it."""
+TRIMS: Final = 2
+"""After a rush."""
 
 
 MAKE_ROOM: Final = 50
@@ -35,7 +37,7 @@ LEAST_UNREAD: Final = 64 << 10
 
 
 class Connection(RequestHandler):
-    __slots__ = ("address", "exempt", "flow", "head_since", "held", "known", "on_lost", "pausing", "peer")
+    __slots__ = ("address", "flow", "head_since", "held", "known", "level", "on_lost", "pausing", "peer")
 
     def __init__(
         self, manager: web.Server, *, loop: asyncio.AbstractEventLoop, address: str = "", **options: Any
@@ -48,8 +50,8 @@ class Connection(RequestHandler):
         self.known = False
         """Whether a caller with valid credentials has used it."""
         self.pausing: asyncio.Future[None] | None = None
-        self.exempt = False
-        """Whether the last caller was exempt from limits."""
+        self.level = ANONYMOUS
+        """Of the last request."""
         self.flow = ""
         """Of the last request."""
         self.on_lost: Callable[[], None] | None = None
@@ -66,9 +68,15 @@ class Connection(RequestHandler):
     def serves(self, level: str, flow: str) -> None:
         """A request of this flow has come."""
         self.flow = flow
-        self.exempt = level == EXEMPT
+        self.level = level
         if level != ANONYMOUS:
             self.known = True
+
+    async def take_turn(self) -> None:
+        """Before a piece of a large response: let the others send, too."""
+        if isinstance(self._manager, Listener):
+            await self._manager.flows.take_turn(self.level, self.flow)
+        await asyncio.sleep(0)
 
     async def drained(self, writer: AbstractStreamWriter, seconds: float) -> None:
         """Wait until the client has read most of what was sent. Raises ConnectionError if it does not in time, or has
@@ -77,7 +85,8 @@ class Connection(RequestHandler):
         if not isinstance(listener, Listener) or transport is None:
             return
         size = max(transport.get_write_buffer_size(), LEAST_UNREAD)
-        if not self.exempt and not listener.flows.hold_unread(flow, size):
+        counted = self.level != EXEMPT
+        if counted and not listener.flows.hold_unread(flow, size):
             self.abort()
             raise ConnectionAbortedError("too much of what was sent to this user is not read")
         try:
@@ -87,7 +96,7 @@ class Connection(RequestHandler):
             self.abort()
             raise ConnectionAbortedError("the client does not read") from None
         finally:
-            if not self.exempt:
+            if counted:
                 listener.flows.release_unread(flow, size)
 
     async def pause(self, seconds: float) -> None:
@@ -110,6 +119,10 @@ class Connection(RequestHandler):
             found = self.transport.get_extra_info("ssl_object") if self.transport is not None else None
             self.peer = found.getpeercert(True) if found is not None else None
         return cast("bytes | None", self.peer)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        cast(asyncio.Transport, transport).set_write_buffer_limits(high=LEAST_UNREAD)
 
     @property
     def idle_since(self) -> float | None:
@@ -217,8 +230,9 @@ class Listener(web.Server):
         self._by_address: dict[str, int] = {}
         self._opening: dict[Connection, asyncio.Task[None]] = {}
         """Those whose handshake is not finished, the oldest first."""
-        self._came = self._came_before = 0
-        """Connections since the last sweep, and in the interval before."""
+        self._came = 0
+        """Connections since the last sweep."""
+        self._trims = 0
 
     # -- coming and going --------------------------------------------------------------------------------------------
 
@@ -307,6 +321,9 @@ class Listener(web.Server):
                 connection.let_go()
                 if not connection.known and now - since > limits.unknown_idle_s:
                     connection.abort()
-        if self._came + self._came_before >= TRIM_AFTER_CONNECTIONS:  # earlier ones may have started to watch only now
+        if self._came >= TRIM_AFTER_CONNECTIONS:
+            self._trims = TRIMS
+        elif self._trims:  # the rush is over; earlier ones may have started to watch only now
+            self._trims -= 1
             heap.trim_heap()
-        self._came_before, self._came = self._came, 0
+        self._came = 0

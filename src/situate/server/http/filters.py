@@ -29,7 +29,7 @@ from situate.server.errors import StatusError, bad_request
 from situate.server.http import query as queries
 from situate.server.http.connection import Connection
 from situate.server.http.fair_slots import QueueFullError
-from situate.server.http.flow_control import ANONYMOUS, HEALTH, MUTATING, READ_ONLY, FlowControl, flow_of
+from situate.server.http.flow_control import ANONYMOUS, HEALTH, MUTATING, READ_ONLY, WORKLOAD, FlowControl, flow_of
 from situate.server.http.host_allowlist import HostAllowlist
 from situate.server.http.metrics import RequestLabels, RequestMetrics
 from situate.server.http.ports import Gate
@@ -179,6 +179,8 @@ class RequestFilters:
             self._gate.authorize(caller, state.attributes)
         except StatusError:
             state.decision = "forbid"
+            if state.level == WORKLOAD and not self._flows.may_be_refused(state.flow, state.started):
+                state.pause_s = self._limits.refused_pause_s
             # Refusals take their turn, too.
             if not state.lane and not state.long_running and (waiting := state.enter(lane)) is not None:
                 await waiting
@@ -230,7 +232,7 @@ class RequestFilters:
                 raise self._flows.refused("anonymous")
         state.long_running = verb == "watch" or url.subresource == "log"
         if state.long_running:
-            self._flows.open_stream(state.level, state.flow)
+            self._flows.open_stream(state.level, state.flow, state.started)
             state.labels = what = self._labels(state)
             self._metrics.long_running[what] = self._metrics.long_running.get(what, 0) + 1
 

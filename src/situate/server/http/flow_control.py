@@ -60,8 +60,8 @@ class FlowControl:
         # Health checks take turns and are never refused.
         health = SlotLimits(limits.reads, limits.reads, limits.connections, limits.turn)
         self._slots: Final = {
-            (SYSTEM, READ_ONLY): FairSlots(reads._replace(slots=limits.system_reads)),
-            (SYSTEM, MUTATING): FairSlots(writes._replace(slots=limits.system_writes)),
+            (SYSTEM, READ_ONLY): FairSlots(reads._replace(slots=limits.system_reads, turn=limits.system_turn)),
+            (SYSTEM, MUTATING): FairSlots(writes._replace(slots=limits.system_writes, turn=limits.system_turn)),
             (WORKLOAD, READ_ONLY): FairSlots(reads),
             (WORKLOAD, MUTATING): FairSlots(writes),
             (ANONYMOUS, READ_ONLY): FairSlots(unknown),
@@ -69,6 +69,9 @@ class FlowControl:
             (HEALTH, READ_ONLY): FairSlots(health),
             (HEALTH, MUTATING): FairSlots(unknown),
         }
+        every = limits.connections
+        self.stream_turns: Final = FairSlots(SlotLimits(slots=every, per_flow=1, queue=every, turn=1))
+        """Watches and large responses take their turn before they send; they hold no slot."""
         self._streams: dict[tuple[str, str], int] = {}
         """Long-running requests, by level and flow; the flow "" is all of the level."""
         self._bodies: dict[str, int] = {}
@@ -79,6 +82,9 @@ class FlowControl:
         self.large_lists: Final = FairSlots(lists)
         self._by_peer = TokenBuckets(limits.anonymous_rate, limits.anonymous_burst, limits.anonymous_peers)
         self._by_all = TokenBuckets(limits.anonymous_rate_total, limits.anonymous_rate_total, 1)
+        users = limits.counted_users
+        self._forbidden = TokenBuckets(limits.forbidden_rate, limits.forbidden_burst, users)
+        self._new_streams = TokenBuckets(limits.stream_rate, limits.stream_burst, users)
         metrics.watch_levels(self._slots)
 
     # -- slots -----------------------------------------------------------------------------------------------------
@@ -101,14 +107,31 @@ class FlowControl:
         self._metrics.reject(limit)
         return too_many_requests(BUSY, retry_after_s=1)
 
+    async def take_turn(self, level: str, flow: str) -> None:
+        """Wait until this flow may send a piece of a stream. The system does not wait."""
+        if level in (EXEMPT, SYSTEM):
+            return
+        turns = self.stream_turns
+        waiting = turns.enter(flow)
+        if waiting is None:
+            turns.leave(flow)
+            return
+        try:
+            await waiting
+        finally:
+            if not waiting.cancelled():
+                asyncio.get_running_loop().call_later(self._limits.piece_s, turns.leave, flow)
+
     # -- long-running requests ---------------------------------------------------------------------------------------
 
-    def open_stream(self, level: str, flow: str) -> None:
+    def open_stream(self, level: str, flow: str, now: float) -> None:
         """Raises StatusError (429)."""
         limits, streams = self._limits, self._streams
         of_flow, of_level = streams.get((level, flow), 0), streams.get((level, _EVERYBODY), 0)
         if level == WORKLOAD and (of_flow >= limits.streams_per_user or of_level >= limits.streams):
             raise self.refused("longRunning")
+        if level == WORKLOAD and not self._new_streams.take(flow, now):
+            raise self.refused("newLongRunning")
         if level == ANONYMOUS and of_level >= limits.anonymous:
             raise self.refused("longRunning")
         streams[level, flow] = of_flow + 1
@@ -147,6 +170,10 @@ class FlowControl:
         _add(self._unread, flow, -size)
 
     # -- anonymous and failing callers -------------------------------------------------------------------------------
+
+    def may_be_refused(self, flow: str, now: float) -> bool:
+        """Whether a user whose request was refused (403) is within the budget of refusals."""
+        return self._forbidden.take(flow, now)
 
     def within_budget(self, peer: str, now: float) -> bool:
         """Whether a caller that is anonymous, or has failed to authenticate, is within the budget of its address."""

@@ -13,7 +13,7 @@ from situate.server.http.negotiation import Form, not_acceptable
 from situate.server.http.ports import Tables
 from situate.server.http.responses import encode
 from situate.server.registry.conversion import from_stored
-from situate.server.registry.stored_object import CHUNK_BYTES, ITEMS_PER_CHUNK, ListResult, StoredObject, item_chunks
+from situate.server.registry.stored_object import ITEMS_PER_CHUNK, ListResult, StoredObject, item_chunks
 from situate.server.registry.watchers import WatchEvent
 from situate.server.requests import Object
 from situate.server.resources import Resource
@@ -22,6 +22,8 @@ INCLUDE_OBJECT: Final = ("", "None", "Metadata", "Object")
 META: Final = "meta.k8s.io"
 SLICE: Final = 100
 """Objects in one chunk of a Table or of partial metadata."""
+LARGE_BYTES: Final = 1 << 20
+"""A list of more bytes is made as it is sent."""
 _END: Final = b"]}\n"
 
 
@@ -180,7 +182,7 @@ class Renderer:
 
 
 def _is_large(listing: ListResult) -> bool:
-    return len(listing.items) > ITEMS_PER_CHUNK or sum([len(one.value) for one in listing.items]) > CHUNK_BYTES
+    return len(listing.items) > ITEMS_PER_CHUNK or sum([len(one.value) for one in listing.items]) > LARGE_BYTES
 
 
 def _a_list(form: Form, kind: str) -> StatusError:

@@ -67,6 +67,9 @@ class Unread(Protocol):
     async def drained(self, writer: AbstractStreamWriter, seconds: float) -> None:
         """Wait until the client has read most of it. Raises ConnectionError if it does not."""
 
+    async def take_turn(self) -> None:
+        """Let others send, too."""
+
     async def pause(self, seconds: float) -> None:
         """Read no further request for a while."""
 
@@ -174,6 +177,7 @@ class Response:
             for start in range(0, len(piece), JOIN_BYTES):
                 transport.write(piece[start : start + JOIN_BYTES])
                 await _drained(request, transport, deadline)
+                await cast(Unread, request.protocol).take_turn()
 
     async def _send_chunked(
         self, request: web.BaseRequest, transport: asyncio.Transport, pieces: Iterator[bytes]
@@ -200,8 +204,8 @@ class Response:
             some = piece[start : start + JOIN_BYTES]
             transport.write(b"%x\r\n%b\r\n" % (len(some), some))
             await _drained(request, transport, deadline)
-        # Yield to other tasks, even if this client reads as fast as we write.
-        await asyncio.sleep(0)
+            # Even if this client reads as fast as we write.
+            await cast(Unread, request.protocol).take_turn()
 
     async def write_eof(self, data: bytes = b"") -> None:
         """`prepare` has sent everything."""

@@ -32,11 +32,19 @@ class Limits:
     system_writes: int = 200
     queue: int = 500
     """Requests of one user that wait for a slot; then 429."""
-    turn: int = 16
+    turn: int = 2
     """Requests of one user that start in one turn of the event loop; the next ones wait for the next turn."""
+    system_turn: int = 16
+    """The same for a node or a part of the control plane."""
     streams: int = 6_000
     """Watches and logs of users; then 429. Those of nodes and of the control plane's parts are not limited."""
     streams_per_user: int = 2_000
+    piece_s: float = 0.002
+    """Between two pieces, of 64 KiB at most, of different watches and large responses of one user, if they have to wait
+    for each other. A watch that has waited sends more events at once."""
+    stream_rate: float = 50.0
+    """New watches and logs of one user a second, after a burst; then 429."""
+    stream_burst: float = 200.0
     bodies_bytes: int = 64 * MIB
     """Of bodies of requests that are read, wait or run, without those that came with their headers; then 429."""
     bodies_bytes_per_user: int = 16 * MIB
@@ -53,13 +61,19 @@ class Limits:
     anonymous_peers: int = 1_024
     """Addresses whose budgets are remembered."""
     anonymous_pause_s: float = 5.0
+    forbidden_rate: float = 50.0
+    """Refusals (403) of one user a second, after a burst. After the next ones, nothing more is read from their
+    connections for `refused_pause_s`."""
+    forbidden_burst: float = 100.0
+    counted_users: int = 1_024
+    """Users whose refusals and new streams are counted. The one that was counted least recently is forgotten."""
     refused_pause_s: float = 1.0
     """How long nothing more is read from a connection whose request was answered 429. It is the Retry-After."""
     unread_bytes_per_user: int = 64 * MIB
     """Sent to one user and not read by its clients; then the connection is cut."""
     large_lists: int = 16
     """Lists of more than 200 objects or 1 MiB that are sent at the same time; the next ones wait for their turn."""
-    large_lists_per_user: int = 4
+    large_lists_per_user: int = 2
     request_s: float = 60.0
     """For a request that is not long-running; then 504."""
     head_s: float = 32.0
@@ -73,7 +87,7 @@ class Limits:
     """A watch without a timeout lasts a random time between this and twice this."""
     slow_s: float = 10.0
     """A client that reads nothing for so long, while there is data for it, is disconnected."""
-    batch_bytes: int = 256 << 10
+    batch_bytes: int = 64 << 10
     """Of watch events in one write."""
     gzip_bytes: int = 128 << 10
     """Responses from this size on are compressed, if the client accepts gzip."""
@@ -85,8 +99,14 @@ class Limits:
     """Then an idle one is closed for a new one, or the new one if none is idle."""
     connections_per_address: int = 2_500
     """The same for the connections from one address; 0: no limit, for a server behind a load balancer."""
-    handshakes: int = 4
-    """Handshakes that start in one turn of the event loop, from one address; the next ones wait for the next turn."""
+    handshake_burst: float = 64.0
+    """TLS handshakes of an address that start one right after the other, 4 ms apart: a handshake takes as long as
+    several requests."""
+    handshake_rate: float = 50.0
+    """A second, after the burst. The next ones wait."""
+    handshakes: int = 5
+    """Addresses whose handshakes start at the same time. The others take turns with them."""
+    handshake_wait_s: float = 60.0
     unknown_idle_s: float = 15.0
     """`idle_s` of a connection without any request of a caller with valid credentials."""
 

@@ -12,6 +12,7 @@ from situate.server.http.negotiation import JSON
 from situate.server.http.ports import ComputedResources, EventStream
 from situate.server.http.rendering import Renderer
 from situate.server.http.request import ApiRequest
+from situate.server.http.request_state import RequestState
 from situate.server.http.responses import Response, encode
 from situate.server.http.settings import Limits
 from situate.server.http.streams import ChunkedStream, OpenStreams
@@ -43,7 +44,7 @@ class WatchHandler:
         try:
             # Clients wait for the headers before they read.
             async with self._streams.open(request.http, JSON, headers) as stream:
-                await self._follow(events, stream, renderer)
+                await self._follow(events, stream, renderer, request.state)
         finally:
             await events.aclose()
         return stream.finish()
@@ -55,13 +56,17 @@ class WatchHandler:
         await stream.send((encode({"type": "ERROR", "object": error.status()}), b"\n"))
         return stream.finish()
 
-    async def _follow(self, events: EventStream, stream: ChunkedStream, renderer: Renderer) -> None:
-        most = self._limits.batch_bytes
+    async def _follow(
+        self, events: EventStream, stream: ChunkedStream, renderer: Renderer, state: RequestState
+    ) -> None:
+        most, flows = self._limits.batch_bytes, state.flows
         async for event in events:
+            await flows.take_turn(state.level, state.flow)
             pieces, size = [renderer.line(event)], 0
             for other in events.ready():
                 if size > most:
                     await stream.send(pieces)
+                    await flows.take_turn(state.level, state.flow)
                     pieces, size = [], 0
                 pieces.append(renderer.line(other))
                 size += len(pieces[-1])

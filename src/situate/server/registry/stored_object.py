@@ -15,7 +15,7 @@ from situate.server.resources import Resource
 
 ITEMS_PER_CHUNK: Final = 200
 """Items in one chunk of a list."""
-CHUNK_BYTES: Final = 1 << 20
+CHUNK_BYTES: Final = 128 << 10
 """Of one chunk of a list, if it has more than one item."""
 
 

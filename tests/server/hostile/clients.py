@@ -1,0 +1,189 @@
+"""One hostile client of each kind, in a process: python -m server.hostile.clients KIND PORT DIRECTORY SECONDS
+
+They come from 127.0.0.2, as from another machine, and take little time of their own: they share the cores with the
+server and with the honest clients. Each keeps up its number of connections, and opens a new one when one is closed.
+"""
+
+import asyncio
+import os
+import ssl
+import sys
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from typing import cast
+
+import uvloop
+
+ADDRESS = "127.0.0.2"
+REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+HEAD = "HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+NUMBERS = count()
+
+
+class Hostile(asyncio.Protocol):
+    """A connection. It says `first`, and then what `next` returns: after each answer, or each `pace` seconds."""
+
+    first: bytes = b""
+    reads = True
+    pace = 0.0
+    """0: say nothing more."""
+    after_answers = False
+
+    def __init__(self, closed: Callable[[], None]) -> None:
+        self._closed = closed
+        self._transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        if not self.reads:
+            self._transport.pause_reading()
+        if self.first:
+            self._transport.write(self.first)
+        if self.pace:
+            asyncio.get_running_loop().call_later(self.pace, self._again)
+        if self.after_answers:
+            self._transport.write(self.next())
+
+    def next(self) -> bytes:
+        return b""
+
+    def data_received(self, data: bytes) -> None:
+        # A list comes in many pieces, and its last one is the end of chunks.
+        if self.after_answers and (data.startswith(b"HTTP/1.1 ") or data.endswith(b"0\r\n\r\n")):
+            self._write()
+
+    def _again(self) -> None:
+        if self._write():
+            asyncio.get_running_loop().call_later(self.pace, self._again)
+
+    def _write(self) -> bool:
+        transport = self._transport
+        if transport is None or transport.is_closing():
+            return False
+        transport.write(self.next())
+        return True
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._transport = None
+        self._closed()
+
+
+class StalledBodies(Hostile):
+    first = f"POST {REVIEWS} {HEAD}Content-Type: application/json\r\nContent-Length: 1000000\r\n\r\n{{".encode()
+
+
+class SlowReaders(Hostile):
+    first = f"GET /openapi/v3/api/v1 {HEAD}\r\nGET /api/v1/pods {HEAD}\r\n".encode() * 3
+    reads = False
+
+
+class IdleConnections(Hostile):
+    pass
+
+
+class HeaderFloods(Hostile):
+    first = f"GET / {HEAD}".encode()
+    pace = 0.5
+
+    def next(self) -> bytes:
+        return b"X-%d: %b\r\n" % (next(NUMBERS), b"x" * 30_000)
+
+
+class PathFloods(Hostile):
+    after_answers = True
+
+    def next(self) -> bytes:
+        return f"GET /{next(NUMBERS)}/{'p' * 2_000}?q={'x' * 30_000} {HEAD}\r\n".encode()
+
+
+class UnreadWatches(Hostile):
+    first = f"GET /api/v1/pods?watch=true {HEAD}\r\n".encode()
+    reads = False
+
+
+class HugeLists(Hostile):
+    after_answers = True
+
+    def next(self) -> bytes:
+        packed = "Accept-Encoding: gzip\r\n" if next(NUMBERS) % 2 else ""
+        return f"GET /api/v1/configmaps {HEAD}{packed}\r\n".encode()
+
+    def data_received(self, data: bytes) -> None:
+        if data.endswith(b"0\r\n\r\n"):
+            self._write()
+
+
+class FailingLogins(Hostile):
+    after_answers = True
+
+    def next(self) -> bytes:
+        claims = "eyJhbGciOiJFUzI1NiJ9.eyJpc3MiOiJodHRwczovL2t1YmVybmV0ZXMuZGVmYXVsdC5zdmMuY2x1c3Rlci5sb2NhbCJ9"
+        return f"GET /api/v1/pods {HEAD}Authorization: Bearer {claims}.{next(NUMBERS):086d}\r\n\r\n".encode()
+
+
+class RefusedRequests(Hostile):
+    after_answers = True
+
+    def next(self) -> bytes:
+        return f"GET /api/v1/namespaces/n-{next(NUMBERS)}/secrets {HEAD}\r\n".encode()
+
+
+class Reconnects(Hostile):
+    """A handshake, and away again."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        cast(asyncio.Transport, transport).close()
+
+
+NOBODY, MALLORY, READER = "", "mallory", "reader"
+KINDS: dict[str, tuple[type[Hostile], int, str]] = {
+    "stalled bodies": (StalledBodies, 1_000, MALLORY),
+    "slow readers": (SlowReaders, 500, READER),
+    "idle connections": (IdleConnections, 10_000, NOBODY),
+    "header floods": (HeaderFloods, 200, NOBODY),
+    "path floods": (PathFloods, 100, NOBODY),
+    "unread watches": (UnreadWatches, 500, READER),
+    "huge lists": (HugeLists, 20, READER),
+    "failing logins": (FailingLogins, 100, NOBODY),
+    "refused requests": (RefusedRequests, 100, MALLORY),
+    "reconnects": (Reconnects, 20, NOBODY),
+}
+"""The connection, how many at a time, and as whom."""
+OPENED_PER_S = 300
+"""New connections: their handshakes take as much of this process' time as of the server's."""
+
+
+async def attack(kind: str, port: int, directory: Path, seconds: float) -> None:
+    make, most, user = KINDS[kind]
+    tls = ssl.create_default_context(cafile=str(directory / "pki" / "ca.crt"))
+    if user:
+        tls.load_cert_chain(directory.parent / f"{user}.pem")
+    loop, there = asyncio.get_running_loop(), 0
+
+    def closed() -> None:
+        nonlocal there
+        there -= 1
+
+    async def connect() -> None:
+        nonlocal there
+        there += 1
+        try:
+            await loop.create_connection(
+                lambda: make(closed), "127.0.0.1", port, ssl=tls, server_hostname="127.0.0.1", local_addr=(ADDRESS, 0)
+            )
+        except OSError:
+            there -= 1
+
+    end = loop.time() + seconds
+    async with asyncio.TaskGroup() as tasks:
+        while loop.time() < end:
+            for _ in range(min(OPENED_PER_S // 10, most - there)):
+                tasks.create_task(connect())
+            await asyncio.sleep(0.1)
+        os._exit(0)  # without farewell, as such clients go
+
+
+if __name__ == "__main__":
+    os.nice(5)
+    uvloop.run(attack(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3]), float(sys.argv[4])))
