@@ -156,6 +156,8 @@ class Runner:
             except Empty:
                 return
             verdict = self._verdict(copy, mutant)
+            if STOPPING.is_set():
+                return
             with self._lock:
                 self.verdicts.append(verdict)
                 outcome = f"killed by {verdict.killed_by}" if verdict.killed_by else "SURVIVED"
@@ -219,6 +221,8 @@ def main() -> int:
             STOPPING.set()
             for group in list(RUNNING):
                 os.killpg(group, signal.SIGKILL)
+            for thread in threads:
+                thread.join()  # nobody may write to the copies while they are removed
     survivors = [verdict.mutant for verdict in runner.verdicts if not verdict.killed_by]
     for mutant in sorted(survivors):
         print(f"\nsurvived: {mutant.what}\n{mutant.diff((SOURCES / mutant.path).read_text())}", end="")
