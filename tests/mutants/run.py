@@ -189,6 +189,12 @@ class Runner:
         return known
 
 
+def _stop(*_: object) -> None:
+    """Once: a second signal, as timeout(1) sends it, must not interrupt the cleaning up."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    sys.exit(1)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=60, help="mutants to try; 0: all")
@@ -196,7 +202,7 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--only", action="append", default=[], help="an area or a file below src/situate")
     asked = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    signal.signal(signal.SIGTERM, _stop)
     every = candidates(asked.only)
     equivalent = [mutant for mutant in every if reason_of(mutant)]
     useful = [mutant for mutant in every if not reason_of(mutant)]
