@@ -2,13 +2,17 @@
 
 import asyncio
 import secrets
+from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from situate.cli import main
 from situate.store.errors import BackupError, FormatError
 from situate.store.etcd import snapshot
 from situate.store.etcd.settings import EtcdSettings
 from situate.store.etcd.store import EtcdStore
+from situate.store.open import open_store
 from situate.store.transactions import Put
 from store.etcd_server import Etcd
 
@@ -57,3 +61,28 @@ def test_a_prefix_whose_restore_was_killed_is_not_opened(etcd_server: Etcd, monk
             await EtcdStore.open(half)
 
     asyncio.run(story())
+
+
+def test_the_commands_do_the_same(etcd_server: Etcd, tmp_path: Path) -> None:
+    one, other = (f"etcd://{etcd_server.endpoints[0]}/{secrets.token_hex(6)}" for _ in range(2))
+
+    async def fill() -> None:
+        store = await open_store(one)
+        await store.commit([], [Put("/a", b"1"), Put("/b", b"2")])
+        await store.aclose()
+
+    async def found() -> list[bytes]:
+        store = await open_store(other)
+        page = await store.scan("/")
+        await store.aclose()
+        return [entry.value for entry in page.entries]
+
+    asyncio.run(fill())
+    file = str(tmp_path / "backup")
+    for words in (["backup", file, "--store", one], ["restore", file, "--store", other]):
+        done = CliRunner().invoke(main, [*words, "--dir", str(tmp_path)])
+        assert done.exit_code == 0, done.output
+    assert asyncio.run(found()) == [b"1", b"2"]
+    again = CliRunner().invoke(main, ["restore", file, "--store", other])
+    assert again.exit_code == 2
+    assert "has data; restore into an empty one" in again.stderr

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from situate.cli.commands.server import etcd_flags, etcd_options
 from situate.cli.options import directory_option
 from situate.wire.errors import InputError
 
@@ -19,8 +20,9 @@ if TYPE_CHECKING:
 @click.option(
     "--store", "where", default="", metavar="WHERE", help="The store, if it is in etcd: etcd://host:port/prefix."
 )
+@etcd_options
 @click.option("--verify", is_flag=True, help="Write nothing: check that FILE is a whole backup.")
-def backup(file: Path, directory: Path, where: str, verify: bool) -> None:
+def backup(file: Path, directory: Path, where: str, verify: bool, **etcd: Path | None) -> None:
     """Write all of a cluster to FILE: objects at one revision, keys, users. The cluster may run.
 
     FILE has secrets and keys; only its owner can read it.
@@ -29,7 +31,7 @@ def backup(file: Path, directory: Path, where: str, verify: bool) -> None:
     from situate.store.errors import StoreError
 
     try:
-        header, end = verify_backup(file) if verify else _backed_up(directory, where, file)
+        header, end = verify_backup(file) if verify else _backed_up(directory, where, file, etcd)
     except StoreError as error:
         raise InputError(str(error)) from None
     click.echo(
@@ -38,7 +40,9 @@ def backup(file: Path, directory: Path, where: str, verify: bool) -> None:
     )
 
 
-def _backed_up(directory: Path, where: str, file: Path) -> "tuple[BackupHeader, BackupEnd]":
+def _backed_up(
+    directory: Path, where: str, file: Path, etcd: dict[str, Path | None]
+) -> "tuple[BackupHeader, BackupEnd]":
     from situate.cli.control_plane.backups import back_up_directory, files_of, new_header
     from situate.store.backup import write_backup
     from situate.store.open import etcd_settings
@@ -47,6 +51,6 @@ def _backed_up(directory: Path, where: str, file: Path) -> "tuple[BackupHeader, 
         return back_up_directory(directory, file)
     from situate.store.etcd.snapshot import etcd_snapshot
 
-    marker, revision, entries = asyncio.run(etcd_snapshot(etcd_settings(where)))
+    marker, revision, entries = asyncio.run(etcd_snapshot(etcd_settings(where, etcd_flags({**etcd, "store": where}))))
     header = new_header(marker.format, marker.identity, revision)
     return header, write_backup(file, header, entries, files_of(directory))

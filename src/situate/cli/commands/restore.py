@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from situate.cli.commands.server import etcd_flags, etcd_options
 from situate.cli.options import directory_option
 from situate.wire.errors import InputError
 
@@ -14,8 +15,9 @@ from situate.wire.errors import InputError
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @directory_option("Where the cluster keeps its state.")
 @click.option("--store", "where", default="", metavar="WHERE", help="An empty prefix of etcd: etcd://host:port/prefix.")
+@etcd_options
 @click.option("--force", is_flag=True, help="Replace newer data, or another cluster. The old files are kept beside.")
-def restore(file: Path, directory: Path, where: str, force: bool) -> None:
+def restore(file: Path, directory: Path, where: str, force: bool, **etcd: Path | None) -> None:
     """Restore a cluster from FILE, which `situate backup` wrote. No server may run there.
 
     It refuses to replace newer data, or another cluster. Every object gets a new version, so that clients list again.
@@ -23,7 +25,7 @@ def restore(file: Path, directory: Path, where: str, force: bool) -> None:
     from situate.store.errors import StoreError
 
     try:
-        text = _into_etcd(file, where) if where else _into_directory(file, directory, force=force)
+        text = _into_etcd(file, where, etcd) if where else _into_directory(file, directory, force=force)
     except StoreError as error:
         raise InputError(str(error)) from None
     click.echo(text)
@@ -39,16 +41,17 @@ def _into_directory(file: Path, directory: Path, *, force: bool) -> str:
     )
 
 
-def _into_etcd(file: Path, where: str) -> str:
+def _into_etcd(file: Path, where: str, etcd: dict[str, Path | None]) -> str:
     from situate.store.backup import BackupEntry, open_backup, verify_backup
     from situate.store.etcd.snapshot import fill_etcd
     from situate.store.open import etcd_settings
 
+    settings = etcd_settings(where, etcd_flags({**etcd, "store": where}))
     header, end = verify_backup(file)
     with open_backup(file) as (_, parts):
 
         def entries() -> Iterator[BackupEntry]:
             yield from (part for part in parts if isinstance(part, BackupEntry))
 
-        revision = asyncio.run(fill_etcd(etcd_settings(where), header.identity, entries()))
+        revision = asyncio.run(fill_etcd(settings, header.identity, entries()))
     return f"{where} has the {end.entries} objects of revision {header.revision}, at revision {revision} of etcd."

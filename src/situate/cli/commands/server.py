@@ -37,6 +37,16 @@ def _file(flag: str, text: str) -> Option:
     return click.option(flag, type=click.Path(path_type=Path), metavar="FILE", help=text)
 
 
+def etcd_options(command: F) -> F:
+    """Credentials for a store on etcd; `etcd_flags` reads them."""
+    return combined(
+        _file("--etcd-cafile", "The authority of etcd's certificates."),
+        _file("--etcd-certfile", "The certificate with which to show ourselves to etcd."),
+        _file("--etcd-keyfile", "The key of that certificate."),
+        _file("--etcd-user-file", "A file with one line, name:password, for etcd's own authentication."),
+    )(command)
+
+
 def control_plane_options(command: F) -> F:
     """The options that `situate up` and `situate server` share."""
     return combined(
@@ -47,10 +57,7 @@ def control_plane_options(command: F) -> F:
             default="",
             help="memory, a file, or etcd://host:port/prefix; default: a file in the directory.",
         ),
-        _file("--etcd-cafile", "The authority of etcd's certificates."),
-        _file("--etcd-certfile", "The certificate with which to show ourselves to etcd."),
-        _file("--etcd-keyfile", "The key of that certificate."),
-        _file("--etcd-user-file", "A file with one line, name:password, for etcd's own authentication."),
+        etcd_options,
         click.option("--address", default="127.0.0.1", show_default=True, help="Where to listen."),
         click.option("--port", type=PORT, default=DEFAULT_PORT, show_default=True, help="0: any free one."),
         click.option("--name", "names", multiple=True, metavar="HOST", help="Another host name for the certificate."),
@@ -133,7 +140,7 @@ def settings_of(flags: dict[str, Any], *, scheduler: bool, controllers: bool) ->
     return ControlPlaneSettings(
         directory=flags["directory"],
         store=flags["store"],
-        etcd=_etcd(flags),
+        etcd=etcd_flags(flags),
         address=flags["address"],
         port=flags["port"],
         names=flags["names"],
@@ -158,7 +165,7 @@ def settings_of(flags: dict[str, Any], *, scheduler: bool, controllers: bool) ->
     )
 
 
-def _etcd(flags: dict[str, Any]) -> EtcdSettings | None:
+def etcd_flags(flags: dict[str, Any]) -> EtcdSettings | None:
     """Raises InputError."""
     from situate.store.errors import InvalidRequestError
     from situate.store.etcd.credentials import etcd_credentials
