@@ -4,9 +4,10 @@ A checker that finds no planted bug finds no real one either. Each bug is in an 
 network and checkers are as ever.
 """
 
+import asyncio
 import logging
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +24,15 @@ from situate.core.reconcile.nodes import eviction, health, taints, zones
 from situate.core.reconcile.nodes.fencing import FAST, KUBERNETES, NodeProfile
 from situate.core.reconcile.nodes.heartbeats import Heartbeats
 from situate.core.reconcile.nodes.taints import given_up
+from situate.loop.election import Elector
+from situate.server.controllers import leader
+from situate.server.controllers.registry_controllers import RegistryControllers
+from situate.server.placing.bind_transaction import LEASES
+from situate.server.registry.keys import key_of
+from situate.server.registry.registry import Registry
+from situate.server.scheduling import scheduler
 from situate.sim.nodes.world import run
+from situate.store.transactions import Guard, Present
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -129,6 +138,42 @@ def late_reports_are_taken(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("situate.server.placing.bind_transaction.stale_reason", lambda said, held, term: "")
 
 
+# -- several servers on one store --------------------------------------------------------------------------------
+
+
+def a_server_ends_with_its_lease(patch: pytest.MonkeyPatch) -> None:
+    """The loss cancels the controllers, and whoever waits for them takes that for their end."""
+
+    async def lead(elector: Elector, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        await elector.acquire()
+        working = asyncio.create_task(work())
+        await elector.hold()
+        working.cancel()
+        await working
+
+    patch.setattr(leader, "lead", lead)
+
+
+def a_leader_writes_without_its_term(patch: pytest.MonkeyPatch) -> None:
+    def fence(registry: Registry, elector: Elector) -> Callable[[], Guard]:
+        """The Lease is there, whoever holds it."""
+        return lambda: Present(key_of(LEASES, *leader.LEASE))
+
+    patch.setattr(leader, "fence", fence)
+
+
+def a_scheduler_does_not_list_again(patch: pytest.MonkeyPatch) -> None:
+    """Not even when the store has compacted what it missed."""
+    patch.setattr(scheduler, "CompactedError", OSError)
+
+
+def nodes_are_judged_by_the_silence_of_the_store(patch: pytest.MonkeyPatch) -> None:
+    async def look(self: RegistryControllers) -> None:
+        await asyncio.Event().wait()
+
+    patch.setattr(RegistryControllers, "_look_at_store", look)
+
+
 # -- what does not settle ---------------------------------------------------------------------------------------------
 
 
@@ -212,6 +257,19 @@ BUGS: dict[str, Bug] = {
         an_agent_does_not_notice_that_its_node_was_deleted, "is not registered", ("nodes deleted",), seed=6
     ),
     "an agent does not hear what is gone": Bug(an_agent_does_not_hear_what_is_gone, "which is gone", LOSSES),
+    "a server ends with its lease": Bug(a_server_ends_with_its_lease, "crashed", ("store stalls",), KUBERNETES),
+    "a leader writes without its term": Bug(
+        a_leader_writes_without_its_term,
+        "asked for",
+        ("control plane pauses", "several servers", "slow store", "churn"),
+        KUBERNETES,
+    ),
+    "a scheduler does not list again": Bug(
+        a_scheduler_does_not_list_again, "crashed", ("store stalls", "compactions", "churn"), KUBERNETES
+    ),
+    "nodes are judged by the silence of the store": Bug(
+        nodes_are_judged_by_the_silence_of_the_store, "after the control plane started", ("store outages", "cuts")
+    ),
     "taints stay": Bug(taints_stay, "settled", ("cuts", "vanishing")),
 }
 

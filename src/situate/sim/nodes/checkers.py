@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from math import ceil
+from math import ceil, inf
 from typing import Any, Final
 
 import msgspec
@@ -115,14 +115,17 @@ class PodCountChecker:
 
 @dataclass(slots=True)
 class ServerTimes:
-    """The clock of a server, and when it last started or knew that it had been paused."""
+    """The clock of a server, and since when it has seen every node: when it last started, knew that it had been paused,
+    or reached the store again."""
 
     clock: DriftingClock
     began_at: float = 0.0
+    resumed_at: float = 0.0
 
 
 class NodeCheckers:
-    def __init__(self, loop: VirtualLoop, log: RunLog, profile: NodeProfile) -> None:
+    def __init__(self, loop: VirtualLoop, log: RunLog, profile: NodeProfile, late_s: float = 0.0) -> None:
+        """`late_s`: how long after its decision a write may happen."""
         self.nodes: dict[str, NodeState] = {}
         self.pods: dict[str, PodState] = {}
         """As stored, by key."""
@@ -139,6 +142,8 @@ class NodeCheckers:
         self._versions: dict[tuple[str, int], int] = {}
         self._acknowledged: dict[str, int] = {}
         self._let_go: set[tuple[str, str]] = set()
+        self._late_s = late_s
+        self._taken_back_at: dict[str, float] = {}
         self._last_given_up: dict[str, tuple[float, ServerTimes]] = {}
 
     # -- containers
@@ -222,6 +227,7 @@ class NodeCheckers:
             self._giving_up(name, new)
         elif before is not None and before.given_up is not None and new.given_up is None:
             self._log.record(f"node {name} is not given up any more")
+            self._taken_back_at[name] = self._loop.now
         self.nodes[name] = new
 
     def _giving_up(self, name: str, node: NodeState) -> None:
@@ -292,7 +298,8 @@ class NodeCheckers:
         if node is not None and node.out_of_service:
             return
         if node is None or node.given_up is None:
-            self._log.violation(f"{what}, which is not given up")
+            if self._loop.now - self._taken_back_at.get(pod.node, -inf) > self._late_s:
+                self._log.violation(f"{what}, which is not given up")
             return
         self._too_early(what)
         self._all_lost(what)

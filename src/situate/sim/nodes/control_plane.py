@@ -35,9 +35,16 @@ from situate.store.transactions import Write
 
 NAMESPACES: Final = ("default", "kube-system", "kube-node-lease")
 NAMESPACE: Final = BY_KIND["v1", "Namespace"]
-BEHIND_S: Final = 1.0
+NOTICES_S: Final = 1.5
+"""A server that did not reach the store for so long judges nodes anew."""
+BEHIND_S: Final = 5.0
+"""How old a write may be that a server has not seen."""
 START_AGAIN_S: Final = 1.0
 """The pause before a server that found no store is started again."""
+
+
+class PartEndedError(Exception):
+    """A part of a server ended by itself. A supervisor would start it again; here that would hide the cause."""
 
 
 class ControlPlaneProcess:
@@ -73,9 +80,17 @@ class ControlPlaneProcess:
                 await self.registry.create(Target(NAMESPACE), body, SYSTEM)
         self.ready = True
         settings = SchedulerSettings(identity=self.name)
-        async with asyncio.TaskGroup() as group:
-            group.create_task(run_scheduler(self.store, self.registry, self._binder, settings, wall_ns=time.time_ns))
-            group.create_task(run_controllers(self.registry, self.name, self._profile, wall_ns=time.time_ns))
+        scheduler = run_scheduler(self.store, self.registry, self._binder, settings, wall_ns=time.time_ns)
+        controllers = run_controllers(self.registry, self.name, self._profile, wall_ns=time.time_ns)
+        parts = [asyncio.create_task(part) for part in (scheduler, controllers)]
+        try:
+            ended, _ = await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
+            for part in ended:
+                raise PartEndedError from None if part.cancelled() else part.exception()
+        finally:
+            for part in parts:
+                part.cancel()
+            await asyncio.gather(*parts, return_exceptions=True)
 
     async def kill(self) -> None:
         self.store.open = False
@@ -101,6 +116,7 @@ class SimulatedServer:
         self.times = ServerTimes(clock)
         self.process: ControlPlaneProcess | None = None
         self.restarts = 0
+        self._cut_at = 0.0
         self._loop = loop
         self._shared = shared
         self._profile = profile
@@ -112,7 +128,7 @@ class SimulatedServer:
         actor = Actor(f"{self.name}.{self.restarts}", self.times.clock)
         self.restarts += 1
         self.times.began_at = self._loop.now
-        store = StoreLink(self._shared, self._committed, self._rng)
+        store = StoreLink(self._shared, self._committed, self._rng, lambda: self._loop.now)
         made = actor.run(lambda: ControlPlaneProcess(actor, self.name, store, self._profile, self._rng))
         self.process = made
         actor.begin(made.run()).add_done_callback(lambda task: self._ended(made, task))
@@ -125,6 +141,7 @@ class SimulatedServer:
         if self.process is not process:
             return
         error = None if task.cancelled() else task.exception()
+        error = error.__cause__ or error if isinstance(error, PartEndedError) else error
         while isinstance(error, BaseExceptionGroup):
             error = error.exceptions[0]
         if isinstance(error, StoreError | StatusError) and not process.ready:
@@ -142,12 +159,18 @@ class SimulatedServer:
     # -- faults ------------------------------------------------------------------------------------------------------
 
     def cut_from_store(self) -> None:
-        if self.process is not None:
+        if self.process is not None and not self.process.store.is_cut:
+            self._cut_at = self._loop.now
             self.process.store.cut()
 
     def reach_store(self) -> None:
-        if self.process is not None:
-            self.process.store.heal()
+        process = self.process
+        if process is None or not process.store.is_cut:
+            return
+        noticed = self._loop.now - max(self._cut_at, self.times.resumed_at) > NOTICES_S
+        if noticed and not process.actor.paused:
+            self.times.began_at = self._loop.now
+        process.store.heal()
 
 
 class SimulatedControlPlane:
@@ -161,8 +184,9 @@ class SimulatedControlPlane:
         rng: Random,
         log: RunLog,
         checkers: NodeCheckers,
+        slow_s: float,
     ) -> None:
-        self.shared = SharedStore()
+        self.shared = SharedStore(slow_s)
         self._loop = loop
         self.servers = [
             SimulatedServer(loop, number, clock, self.shared, profile, Random(rng.random()), log, checkers)  # noqa: S311

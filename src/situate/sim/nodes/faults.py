@@ -39,6 +39,7 @@ KINDS: Final = (
     "restarts",
     "several servers",
     "slow messages",
+    "slow store",
     "store full",
     "store outages",
     "store stalls",
@@ -48,14 +49,18 @@ PASSIVE: Final = (
     "drift",
     "old disks",
     "several servers",
+    "slow store",
     *(kind for kind in KINDS if kind.endswith(("messages", "streams"))),
 )
 """Kinds that change how the world behaves, and are not events."""
 ASLEEP_S: Final = 6.0
 """After a pause of this length, by its own clock, the control plane knows that it was paused."""
 MOST_SERVERS: Final = 3
+SLOW_STORE_S: Final = (0.02, 0.1, 0.5)
 BREAKS_AFTER_S: Final = 10.0
 """The store breaks the watches of a server that is paused for longer."""
+OUTAGES: Final = (1, 1, 1, 3)
+"""The store may be back for a moment only, several times."""
 ABSENT_S: Final = 40.0
 """The pods of a deleted node are left alone for this long."""
 KEEP_EVERY_S: Final = (5.0, 40.0)
@@ -84,6 +89,10 @@ class FaultKinds:
 
     def servers(self, rng: Random) -> int:
         return rng.randint(2, MOST_SERVERS) if "several servers" in self.on else 1
+
+    def store_s(self, rng: Random) -> float:
+        """The longest time that a write takes."""
+        return rng.choice(SLOW_STORE_S) if "slow store" in self.on else 0.0
 
     def clock(self, rng: Random) -> DriftingClock:
         if "drift" not in self.on:
@@ -224,6 +233,7 @@ class FaultInjector:
             one.times.began_at = asyncio.get_running_loop().time()
         if seconds > BREAKS_AFTER_S and not process.store.is_cut:
             process.store.heal()
+        one.times.resumed_at = asyncio.get_running_loop().time()
         process.actor.go_on()
 
     async def _restart_server(self, one: SimulatedServer) -> None:
@@ -257,16 +267,19 @@ class FaultInjector:
         await self._control_plane.shared.compact()
 
     async def _stop_store(self) -> None:
-        self._log.record("the store is away")
-        self._control_plane.shared.away = True
-        for one in self._control_plane.servers:
-            one.cut_from_store()
-        await asyncio.sleep(self._short())
-        self._log.record("the store is back")
-        self._control_plane.shared.away = False
+        shared, servers = self._control_plane.shared, self._control_plane.servers
+        for _ in range(self._rng.choice(OUTAGES)):
+            self._log.record("the store is away")
+            shared.away = True
+            for one in servers:
+                one.cut_from_store()
+            await asyncio.sleep(self._short())
+            self._log.record("the store is back")
+            shared.away = False
+            for one in servers:
+                one.reach_store()
+            await asyncio.sleep(self._rng.uniform(0, shared.slow_s))
         self._store_busy = False
-        for one in self._control_plane.servers:
-            one.reach_store()
 
     async def _fill_store(self) -> None:
         self._log.record("the store is full")

@@ -21,6 +21,8 @@ from situate.store.transactions import Committed, Guard, Outcome, Put, Write
 
 GIVE_UP_S: Final = 20.0
 """How long a call waits for the store, by the caller's clock."""
+REMEMBERED: Final = 1_000
+"""Of how many revisions the time is remembered."""
 ARRIVES: Final = 0.5
 """The probability that a write without an answer happened."""
 
@@ -28,8 +30,10 @@ ARRIVES: Final = 0.5
 class SharedStore:
     """The store of a world. It survives the servers: an acknowledged write is durable."""
 
-    def __init__(self) -> None:
+    def __init__(self, slow_s: float = 0.0) -> None:
+        """`slow_s`: the longest time that a read, a write and its event take, each."""
         self.store = MemoryStore()
+        self.slow_s = slow_s
         self.away = False
         """It answers nobody."""
         self.full = False
@@ -37,8 +41,16 @@ class SharedStore:
         self.newest = Revision(0)
         """The newest revision that wrote an object, and when that was."""
         self.newest_at = 0.0
+        self._committed_at: dict[Revision, float] = {}
+
+    def committed_at(self, revision: Revision) -> float:
+        """When this was written; 0 if that is long ago."""
+        return self._committed_at.get(revision, 0.0)
 
     def wrote(self, revision: Revision, writes: Sequence[Write], now: float) -> None:
+        if self.slow_s:
+            self._committed_at[revision] = now
+            self._committed_at.pop(Revision(revision - REMEMBERED), None)
         if any(write.key.startswith(OBJECTS) for write in writes):
             self.newest, self.newest_at = revision, now
 
@@ -55,8 +67,11 @@ class StoreLink:
         shared: SharedStore,
         committed: Callable[[Revision, Sequence[Write]], None],
         rng: Random,
+        now: Callable[[], float],
     ) -> None:
+        """`now` is the true time."""
         self.open = True
+        self._now = now
         self._shared = shared
         self._committed = committed
         self._rng = rng
@@ -77,6 +92,11 @@ class StoreLink:
             watch.begin_again()
 
     @property
+    def problem(self) -> str:
+        """A client of the store notices at once that it does not answer."""
+        return "the store does not answer" if self.is_cut else ""
+
+    @property
     def is_cut(self) -> bool:
         return not self._reachable.is_set()
 
@@ -93,6 +113,8 @@ class StoreLink:
 
     def _patiently(self, call: Callable[..., Any]) -> Callable[..., Any]:
         async def waiting(*args: Any, **named: Any) -> Any:
+            if slow_s := self._shared.slow_s:
+                await asyncio.sleep(self._rng.uniform(0, slow_s))
             await self._wait(UnavailableError("the store did not answer in time"))
             return await call(*args, **named)
 
@@ -111,6 +133,8 @@ class StoreLink:
 
     async def commit(self, guards: Iterable[Guard], writes: Iterable[Write]) -> Outcome:
         asked = list(writes)
+        if slow_s := self._shared.slow_s:
+            await asyncio.sleep(self._rng.uniform(0, slow_s))
         if not self.open:
             raise ClosedError
         if self.is_cut and self._rng.random() < ARRIVES:
@@ -134,6 +158,12 @@ class StoreLink:
         made = _LinkWatch(self, self._shared.store, prefix, after)
         self._watches[made] = None
         return made
+
+    async def travel(self, revision: Revision) -> None:
+        """Wait as long as the event of a write takes."""
+        if slow_s := self._shared.slow_s:
+            arrives = self._shared.committed_at(revision) + self._rng.uniform(0, slow_s)
+            await asyncio.sleep(max(0.0, arrives - self._now()))
 
     def forget(self, watch: _LinkWatch) -> None:
         self._watches.pop(watch, None)
@@ -159,6 +189,7 @@ class _LinkWatch:
             inner = self._inner
             try:
                 batch = await inner.__anext__()
+                await self._link.travel(batch.revision)
                 await self._link.until_reachable()
             except ClosedError:
                 if self._closed or inner is self._inner:

@@ -34,6 +34,9 @@ STAYS_S: Final = 75.0
 PART: Final = 0.45
 """The probability of each kind of fault."""
 LINGERING: Final = frozenset({"late messages", "doubled messages"})
+LATE_STORE: Final = frozenset({"slow store", "store outages", "store stalls"})
+LATE_S: Final = 30.0
+"""How late a write may be in a world with one of these."""
 PATIENCE_S: Final = {"fast": (0, 5, 15), "kubernetes": (0, 10, 30)}
 LASTS_S: Final = {"fast": (40.0, 140.0), "kubernetes": (120.0, 300.0)}
 MEMORY: Final = Path("/dev/shm")  # noqa: S108 - a directory of its own is made there
@@ -96,8 +99,10 @@ class _World:
         self.kinds = FaultKinds(frozenset(kinds if kinds is not None else [k for k in KINDS if rng.random() < PART]))
         self.log = RunLog(loop, trace)
         clocks = [self.kinds.clock(rng) for _ in range(self.kinds.servers(rng))]
-        self.checkers = NodeCheckers(loop, self.log, self.profile)
-        self.control_plane = SimulatedControlPlane(loop, clocks, self.profile, _rng(rng), self.log, self.checkers)
+        self.checkers = NodeCheckers(loop, self.log, self.profile, LATE_S if self.kinds.on & LATE_STORE else 0.0)
+        self.control_plane = SimulatedControlPlane(
+            loop, clocks, self.profile, _rng(rng), self.log, self.checkers, self.kinds.store_s(rng)
+        )
         zones = rng.randint(1, 3)
         count = rng.randint(3, 8)
         self.machines = [self._machine(f"n{n}", f"zone-{n % zones}", rng, directory) for n in range(count)]
