@@ -94,7 +94,9 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
     said = made.situate("up", "--process-node", "--nodes", "0", "--port", "0")
     assert "this machine" in said
     log = (tmp_path / ".situate" / "server.log").read_text()
-    assert "This machine is a node: whoever may create pods in this cluster runs commands on this machine as" in log
+    assert (
+        "This machine is a node: anyone who may create pods in this cluster can run commands on this machine as" in log
+    )
     try:
         yield made
     finally:

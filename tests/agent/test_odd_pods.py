@@ -46,15 +46,15 @@ def told_of(given: dict[str, Any], tmp_path: Path, plane: FakePlane | None = Non
 @pytest.mark.parametrize(
     "given, reason, words",
     [
-        pytest.param(odd(args=[NUL]), "CreateContainerConfigError", "the command has a NUL", id="in an argument"),
-        pytest.param(odd(workingDir=f"/{NUL}"), "CreateContainerConfigError", "workingDir has", id="in workingDir"),
-        pytest.param(odd(env=[{"name": "A", "value": NUL}]), "CreateContainerConfigError", "'A' has a", id="in env"),
+        pytest.param(odd(args=[NUL]), "CreateContainerConfigError", "the command contains a NUL", id="in an argument"),
+        pytest.param(odd(workingDir=f"/{NUL}"), "CreateContainerConfigError", "workingDir contains", id="workingDir"),
+        pytest.param(odd(env=[{"name": "A", "value": NUL}]), "CreateContainerConfigError", "'A' contains", id="in env"),
         pytest.param(
             odd(spec={"volumes": [{"name": "v", "hostPath": {"path": f"/{NUL}", "type": "DirectoryOrCreate"}}]}),
-            "FailedMount", "volume v: its hostPath has a NUL", id="in hostPath",
+            "FailedMount", "volume v: its hostPath contains a NUL", id="in hostPath",
         ),
-        pytest.param(mounted(mountPath=f"/{NUL}"), "FailedMount", "mountPath has a NUL", id="in mountPath"),
-        pytest.param(mounted(subPath=NUL), "FailedMount", "subPath has a NUL", id="in subPath"),
+        pytest.param(mounted(mountPath=f"/{NUL}"), "FailedMount", "mountPath contains a NUL", id="in mountPath"),
+        pytest.param(mounted(subPath=NUL), "FailedMount", "subPath contains a NUL", id="in subPath"),
     ],
 )  # fmt: skip
 def test_a_nul_in_a_path_is_said_in_the_status(given: dict[str, Any], reason: str, words: str, tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ def test_a_container_of_an_ordinary_user_is_that_user() -> None:
     ],
 )
 def test_what_root_s_node_refuses(pods: dict[str, Any], own: dict[str, Any], words: str) -> None:
-    with pytest.raises(ContainerConfigError, match="this node cannot give ") as error:
+    with pytest.raises(ContainerConfigError, match="this node does not support ") as error:
         asked(ROOT_NODE, own, **pods)
     assert words in str(error.value)
     assert error.value.reason == "CreateContainerConfigError"
@@ -114,7 +114,7 @@ def test_what_root_s_node_refuses(pods: dict[str, Any], own: dict[str, Any], wor
     ],
 )
 def test_what_an_ordinary_user_s_node_refuses(pods: dict[str, Any], own: dict[str, Any], words: str) -> None:
-    with pytest.raises(ContainerConfigError, match="this node cannot give ") as error:
+    with pytest.raises(ContainerConfigError, match="this node does not support ") as error:
         asked(OWN_NODE, own, **pods)
     assert words in str(error.value)
 
@@ -187,7 +187,7 @@ def test_with_default_users_only_the_node_s_own_is_given() -> None:
 def test_root_s_containers_run_as_nobody_unless_told_otherwise() -> None:
     found = node_security()
     assert (found.user, found.is_root, found.users) == (NOBODY_ID, True, "unprivileged")
-    assert trust_statement(found).endswith(f"runs commands on this machine as user nobody ({NOBODY_ID})")
+    assert trust_statement(found).endswith(f"can run commands on this machine as user nobody ({NOBODY_ID})")
     assert node_security("12345").user == node_security("12345").group == 12345
     assert node_security("0").users == "any"
     assert trust_statement(node_security("0")).endswith("as user root (0), who can also read this node's keys")
@@ -342,7 +342,7 @@ def test_volumes_that_a_container_could_not_reach_are_refused(tmp_path: Path) ->
     given = script("true", volumes=[{"name": "v", "emptyDir": {}}])
     message = waiting(given, tmp_path / "a", homes, node_security()).state()["state"]["waiting"]["message"]
     assert message.startswith(f"volume v: user {NOBODY_ID} may not enter ")
-    assert message.endswith(": choose a --dir below directories that everybody may enter")
+    assert message.endswith(": choose a --dir that every user can reach")
     plane, log = ran(script("echo x > y; cat y"), tmp_path / "b", homes, node_security())
     assert (plane.phase(), log) == ("Succeeded", "x\n")
 
@@ -390,7 +390,7 @@ def waiting(given: dict[str, Any], tmp_path: Path, homes: Path | None, security:
 def test_what_cannot_be_given_is_said_in_the_status_and_an_event(tmp_path: Path) -> None:
     given = script("true", {"seLinuxOptions": {"level": "s0"}})
     plane = waiting(given, tmp_path, None, own_security())
-    message = "this node cannot give seLinuxOptions: it sets no SELinux labels"
+    message = "this node does not support seLinuxOptions: it sets no SELinux labels"
     assert plane.state()["state"]["waiting"] == {"reason": "CreateContainerConfigError", "message": message}
     assert plane.phase() == "Pending"
     assert not list(tmp_path.glob("pods/*/containers/*/*"))

@@ -154,7 +154,7 @@ def test_a_file_of_another_schema_or_of_something_else_is_left_alone(path: Path,
     other = tmp_path / "other.db"
     with apsw.Connection(str(other)) as connection:
         connection.execute("CREATE TABLE theirs (x)")
-    with pytest.raises(StoreError, match="a database of something else"):
+    with pytest.raises(StoreError, match="another program's database"):
         tell(other, _does_nothing)
     no_database = tmp_path / "text"
     no_database.write_text("not a database, but long enough to be mistaken for one\n" * 200)

@@ -21,7 +21,7 @@ MOST_CONTAINERS: Final = 100
 """How many containers of one pod a node runs: each has a shim."""
 TOO_MANY: Final = "Pod was rejected: it has {} containers, and this node runs at most {} of one pod"
 UNEXPECTED: Final = "UnexpectedAdmissionError"
-"""The kubelet's reason for a pod that it cannot judge."""
+"""The kubelet's reason for rejecting a pod because of an internal error."""
 NOT_ELIGIBLE: Final = "Pod was rejected: {}"
 
 

@@ -26,7 +26,7 @@ HYBRID: Final = "unified"
 NAME: Final = "situate"
 MOST: Final = (1 << 63) - 1
 MOST_US: Final = 1 << 40
-"""Larger limits are these: the kernel takes no more."""
+"""The kernel's maximum. Larger limits are reduced to it."""
 KILL_ROUNDS: Final = 100
 KILL_ROUND_S: Final = 0.002
 CONTROLLERS: Final = ("cpu", "memory", "pids")
@@ -51,7 +51,7 @@ class Cgroups:
         return group
 
     def kill(self, pod: str, container: str) -> None:
-        """Kill all processes of a container, whoever is their parent now."""
+        """Kill all processes of a container, including those that have left its process tree."""
         group = self._root / pod / container
         kill_cgroup(str(group))
         for _ in range(KILL_ROUNDS):
@@ -108,12 +108,12 @@ def _may_delegate(group: Path) -> bool:
 
 
 def _may_join(group: Path) -> bool:
-    """Whether this process could move others there."""
+    """Whether this process may move others into the group."""
     return os.access(group / "cgroup.procs", os.W_OK) and os.access(group.parent / "cgroup.procs", os.W_OK)
 
 
 def _processes(group: Path) -> list[int]:
-    """In the group and those below it."""
+    """Of the processes in the group and in those below it."""
     found: list[int] = []
     with contextlib.suppress(OSError):
         for file in (group / "cgroup.procs", *group.rglob("*/cgroup.procs")):

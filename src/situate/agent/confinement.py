@@ -1,4 +1,4 @@
-"""Gives a process the rights that its container has, and takes all others away: user, groups, capabilities, calls.
+"""Restricts a process to its container's rights: user, groups, capabilities, system calls, writable paths.
 
 Called between fork and exec. Imports little, because every shim loads this.
 """
@@ -28,7 +28,7 @@ LANDLOCK_TRUNCATE: Final = 1 << 14
 LANDLOCK_WRITES: Final = LANDLOCK_WRITE_FILE | sum(1 << bit for bit in range(4, 14)) | LANDLOCK_TRUNCATE
 """All rights that change a file system: write, remove, make, link and truncate."""
 DEVICES: Final = ("/dev", "/proc")
-"""Where a process may write although its root is read-only: nothing there is a file."""
+"""Where a process may write although its root is read-only: devices, not files."""
 
 CLONE_NAMESPACES: Final = 0x7E020000
 X32: Final = 0x40000000
@@ -50,7 +50,7 @@ FORBIDDEN: Final = {
     "setdomainname": (171, 162), "settimeofday": (164, 170), "swapon": (167, 224), "swapoff": (168, 225),
     "syslog": (103, 116), "umount2": (166, 39), "unshare": (272, 97), "userfaultfd": (323, 282), "vhangup": (153, 58),
 }  # fmt: skip
-"""The system calls that RuntimeDefault refuses: about those that containerd's default profile refuses."""
+"""The system calls that RuntimeDefault refuses: nearly those of containerd's default profile."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 

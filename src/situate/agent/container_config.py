@@ -95,7 +95,7 @@ def _writable(pod: Mapping[str, Any], spec: Mapping[str, Any], volumes: Mapping[
 
 
 def _check_no_nul(argv: Sequence[str], env: Mapping[str, str], cwd: str) -> None:
-    """No process can be given a NUL."""
+    """An argument or environment variable cannot contain a NUL."""
     where = {
         "the command": any("\0" in word for word in argv),
         "workingDir": "\0" in cwd,
@@ -103,7 +103,7 @@ def _check_no_nul(argv: Sequence[str], env: Mapping[str, str], cwd: str) -> None
     }
     for what, found in where.items():
         if found:
-            raise ContainerConfigError(f"{what} has a NUL character")
+            raise ContainerConfigError(f"{what} contains a NUL character")
 
 
 def _limits(spec: Mapping[str, Any]) -> ResourceLimits:

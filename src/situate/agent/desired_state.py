@@ -55,7 +55,9 @@ def decode_snapshot(body: bytes) -> Snapshot:
     found = _decode(body)
     bindings = {one.uid: one.binding_version for one in found.spec.pods}
     wanted = found.spec.configuration
-    if min(wanted.lease_duration_seconds, wanted.renew_interval_seconds) < 1:  # nobody could keep such a lease
+    if (
+        min(wanted.lease_duration_seconds, wanted.renew_interval_seconds) < 1
+    ):  # no agent could renew such a lease in time
         wanted = NodeConfiguration()
     return Snapshot(int(found.metadata.resource_version), bindings, wanted)
 

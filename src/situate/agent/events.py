@@ -52,7 +52,7 @@ def event_body(
 ) -> dict[str, Any]:
     """The name is a hash of pod, reason, message and container, so that equal events become one with a count."""
     meta, now = pod["metadata"], seconds_time(now_ns)
-    message = message.encode(errors="replace").decode()  # a value from a Secret may be no text
+    message = message.encode(errors="replace").decode()  # a value from a Secret need not be text
     field = ""
     if container:
         init = any(one["name"] == container for one in pod["spec"].get("initContainers", ()))

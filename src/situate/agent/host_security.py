@@ -13,7 +13,7 @@ from situate.agent.confinement import LANDLOCK_ABI, has_system_call_filter, held
 from situate.agent.security import CAPABILITIES, ContainerUsers, NodeSecurity
 
 NOBODY: Final = "nobody"
-"""Whom root's containers run as, unless --run-as-user says otherwise."""
+"""The user that containers run as if the agent is root, unless --run-as-user names another."""
 NOBODY_ID: Final = 65_534
 PR_SET_DUMPABLE: Final = 4
 OWN_CAPABILITIES: Final = Path("/proc/self/status")
@@ -21,12 +21,12 @@ NEEDED: Final = ("SETUID", "SETGID", "SETPCAP", "CHOWN", "KILL")
 """The capabilities without which root cannot change users."""
 
 
-TRUST: Final = "whoever may create pods in this cluster runs commands on this machine as user {}"
+TRUST: Final = "anyone who may create pods in this cluster can run commands on this machine as user {}"
 OWNER: Final = ", who can also read this node's keys"
 
 
 class SecurityError(Exception):
-    """The settings cannot be given; the message is one line."""
+    """The settings cannot be applied; the message is one line."""
 
 
 def own_security() -> NodeSecurity:
@@ -55,12 +55,12 @@ def user_name(user: int) -> str:
 
 
 def trust_statement(security: NodeSecurity) -> str:
-    """What it means to make this machine a node."""
+    """A warning: who can run commands on this machine once it is a node."""
     return TRUST.format(user_name(security.user)) + (OWNER if security.user == os.geteuid() else "")
 
 
 def hide_process() -> None:
-    """Let no other process of this user read the memory or the environment of this one."""
+    """Prevent other processes of this user from reading this one's memory and environment."""
     ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 

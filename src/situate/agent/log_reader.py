@@ -73,7 +73,7 @@ def log_query(options: LogOptions, now: float) -> LogQuery:
 
 
 def _time(at: Millis) -> bytes:
-    """As the lines of a log begin. No log is older than 1970, and times after the year 9999 are its end."""
+    """The timestamp that begins a log line. Times before 1970 become 1970, and those after 9999 the end of 9999."""
     at = max(0, min(at, _LAST))
     return f"{datetime.fromtimestamp(at // 1000, UTC):%Y-%m-%dT%H:%M:%S}.{at % 1000:03}000".encode()
 

@@ -304,7 +304,7 @@ class PodManager:
         return self._judged(pod, others, node)
 
     def _judged(self, pod: dict[str, Any], others: list[dict[str, Any]], node: Any) -> TerminationReason | None:
-        """A pod that cannot be judged is rejected, as by the kubelet."""
+        """If the check itself fails, the agent rejects the pod, as the kubelet does."""
         try:
             return rejection(pod, others, self._context.allocatable, node)
         except Exception as error:  # noqa: BLE001 - of one pod

@@ -171,7 +171,7 @@ async def probe_once(probe: Probe, target: ProbeTarget) -> str:
                 return await http_problem(handler["httpGet"], target)
     except TimeoutError:
         return f"timed out after {probe.timeout_s:g}s"
-    except Exception as error:  # noqa: BLE001 - a probe that cannot even be asked has failed
+    except Exception as error:  # noqa: BLE001 - a probe that cannot be performed has failed
         return _message(error)[:LONGEST_TEXT]
     return "this node supports exec, tcpSocket and httpGet probes only"
 
@@ -196,7 +196,7 @@ async def _tcp(action: Mapping[str, Any], target: ProbeTarget) -> str:
 
 
 async def http_problem(action: Mapping[str, Any], target: ProbeTarget) -> str:
-    """Why a request fails; empty: it does not."""
+    """Why the request failed; empty if it succeeded."""
     scheme = action.get("scheme", "HTTP").lower()
     host = action.get("host") or target.host
     where = f"[{host}]" if ":" in host else host

@@ -276,7 +276,7 @@ class ProcessRuntime:
         self._signal(pod, container, signal.SIGTERM)
 
     def kill(self, pod: str, container: str) -> None:
-        """A shim that does not react, because the container stopped it, say, is killed itself."""
+        """Kill a shim that does not react, for instance because the container stopped it."""
         self._signal(pod, container, signal.SIGUSR1)
         held = self._held.get((pod, container))
         if held is None or held.run.state != "running":
@@ -329,7 +329,7 @@ class ProcessRuntime:
         if held is None or held.run.state != "running":
             raise RunError("the container is not running")
         if not argv or any("\0" in word for word in argv):
-            raise RunError("there is no command, or it has a NUL character")
+            raise RunError("the command is missing or contains a NUL character")
         return await run_in_shim(held.directory, argv, timeout_s)
 
 

@@ -63,7 +63,7 @@ def record_lost(run: Run, directory: Path) -> Run:
 
 
 def mark_of(directory: Path) -> str:
-    """What the variable MARK has in the environment of the run's processes: no other run of this machine has it."""
+    """The value of the variable MARK in the environment of the run's processes, unique on this machine."""
     return hashlib.sha256(os.fsencode(directory.absolute())).hexdigest()[:24]
 
 

@@ -52,7 +52,7 @@ class ContainerConfig:
     env: Mapping[str, str]
     cwd: str
     chdir_as_user: bool = False
-    """Whether its own user must be able to enter `cwd`: so if the pod named it."""
+    """Whether its own user must be able to enter `cwd`: true if the pod names `cwd`."""
     security: ProcessSecurity = field(default_factory=ProcessSecurity)
     limits: ResourceLimits = field(default_factory=ResourceLimits)
 

@@ -1,6 +1,6 @@
-"""What a pod's security context asks, as the rights of a container's processes. Pure, but for the user database.
+"""Translates a pod's security context into rights of a container's processes. Pure, except for the user database.
 
-Every field is either given, or refused with ContainerConfigError, or asks nothing of a process: docs/NODES.md has the
+Every field is applied, refused with ContainerConfigError, or has no effect on a process: docs/NODES.md has the
 table. A field that this module does not know is refused.
 """
 
@@ -14,18 +14,18 @@ from situate.agent.environment import ContainerConfigError
 from situate.agent.runtime import ProcessSecurity
 
 ContainerUsers: TypeAlias = Literal["default", "unprivileged", "any"]
-"""Whom a pod may name: the node's user for containers only; all but root and system accounts; or anybody."""
+"""Which users a pod may name: only the node's user for containers; all but root and system accounts; or any."""
 
-CANNOT: Final = "this node cannot give {}: {}"
+CANNOT: Final = "this node does not support {}: {}"
 NOT_ROOT: Final = "its agent is not root"
 ROOT: Final = 0
 LAST_SYSTEM_ID: Final = 999
-"""Users and groups up to this one are the system's own, if they exist."""
+"""Users and groups up to this number are system accounts, if they exist."""
 DEFAULT_CAPABILITIES: Final = (
     "CHOWN", "DAC_OVERRIDE", "FSETID", "FOWNER", "MKNOD", "NET_RAW", "SETGID", "SETUID", "SETFCAP", "SETPCAP",
     "NET_BIND_SERVICE", "SYS_CHROOT", "KILL", "AUDIT_WRITE",
 )  # fmt: skip
-"""What a container of root has in containerd, unless it asks otherwise."""
+"""The default capabilities of a root container in containerd."""
 CAPABILITIES: Final = (
     "CHOWN", "DAC_OVERRIDE", "DAC_READ_SEARCH", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID", "SETPCAP",
     "LINUX_IMMUTABLE", "NET_BIND_SERVICE", "NET_BROADCAST", "NET_ADMIN", "NET_RAW", "IPC_LOCK", "IPC_OWNER",
@@ -45,7 +45,7 @@ APPARMOR_ANNOTATION: Final = "container.apparmor.security.beta.kubernetes.io/"
 
 @dataclass(frozen=True, slots=True)
 class NodeSecurity:
-    """What this node's agent can give to its containers, and to whom."""
+    """Which rights this node's agent can give to containers, and which users pods may name."""
 
     user: int
     """Of containers whose pods name none."""
@@ -124,14 +124,14 @@ def _refusal(field: str, why: str) -> ContainerConfigError:
 
 
 def _refuse_unsupported(asked: _Asked) -> None:
-    """What no process of this machine can be given."""
+    """Refuse what no process of this machine can have."""
     for field in sorted({*asked.pods, *asked.containers} - KNOWN_FIELDS):
-        raise _refusal(f"securityContext.{field}", "it does not know this field")
+        raise _refusal(f"securityContext.{field}", "it is an unknown field")
     spec = asked.pod["spec"]
     if asked.either("seLinuxOptions"):
         raise _refusal("seLinuxOptions", "it sets no SELinux labels")
     if asked.pods.get("sysctls"):
-        raise _refusal("sysctls", "they would change the whole machine")
+        raise _refusal("sysctls", "sysctls affect the whole machine")
     if (asked.own("procMount") or "Default") != "Default":
         raise _refusal(f"procMount {asked.own('procMount')}", "it mounts nothing")
     if (asked.either("appArmorProfile") or {}).get("type", "Unconfined") != "Unconfined":
@@ -195,7 +195,7 @@ def _check_group(field: str, group: int, node: NodeSecurity) -> None:
     elif node.users == "default":
         raise _refusal(f"{field} {group}", f"its containers have group {node.group} (--container-users default)")
     elif node.users == "unprivileged" and _is_system(group, node.is_group(group)):
-        raise _refusal(f"{field} {group}", "no container gets root's group or one of the system (--container-users)")
+        raise _refusal(f"{field} {group}", "no container gets root's group or a system group (--container-users)")
 
 
 def _is_system(number: int, exists: bool) -> bool:
@@ -240,7 +240,7 @@ def _numbers(capabilities: Sequence[str], node: NodeSecurity) -> set[int]:
         elif name in CAPABILITIES:
             found.add(CAPABILITIES.index(name))
         else:
-            raise _refusal(f"the capability {name}", "there is none of this name")
+            raise _refusal(f"the capability {name}", "no capability has this name")
     return found
 
 

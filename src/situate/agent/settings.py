@@ -28,6 +28,6 @@ class NodeSettings:
     cluster: str = ""
     """The cluster of this node. The agent ignores a checkpoint of another cluster."""
     security: NodeSecurity = field(default_factory=own_security)
-    """Who containers run as, and what they can be given."""
+    """Which user containers run as, and which rights they can have."""
     authorities: tuple[bytes, ...] = ()
     """CA certificates (DER) for clients that ask for logs. If empty, the agent serves no logs."""

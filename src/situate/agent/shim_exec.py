@@ -60,7 +60,7 @@ class ExecServer:
             os.close(directory)
 
     def close(self) -> None:
-        """The container has exited, and so have all commands."""
+        """The container and all commands have exited."""
         for one in list(self._running):
             self._end(one)
         with contextlib.suppress(KeyError):

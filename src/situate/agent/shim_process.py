@@ -26,7 +26,7 @@ ANSWER_BYTES: Final = 1 << 20
 FIRST_FREE: Final = 10
 """The first file number that no shim is given."""
 MOST_BYTES: Final = (1 << 63) - 1
-"""Limits beyond are this one."""
+"""Larger limits are reduced to this one."""
 DEFAULT_SIGNALS: Final = tuple(set(signal.valid_signals()) - {signal.SIGKILL, signal.SIGSTOP})
 
 
@@ -106,12 +106,12 @@ def rlimits(limits: ResourceLimits, processes: int) -> dict[str, int]:
     if limits.memory_bytes:
         made["RLIMIT_DATA"] = min(limits.memory_bytes, MOST_BYTES)
     if processes and os.getuid():
-        made["RLIMIT_NPROC"] = _own_tasks() + 2 * processes  # the shim, which counts them, is to see too many first
+        made["RLIMIT_NPROC"] = _own_tasks() + 2 * processes  # so that the shim's own count reaches its limit first
     return made
 
 
 def _own_tasks() -> int:
-    """Of this user. The owner of a directory in /proc does not tell: those of shims are root's."""
+    """Processes of this user. The owner of a directory in /proc is no guide: root owns those of shims."""
     count, own = 0, f"Uid:\t{os.getuid()}\t"
     for one in Path("/proc").iterdir():
         with contextlib.suppress(OSError):

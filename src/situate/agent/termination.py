@@ -90,7 +90,7 @@ class ContainerTermination:
 
 
 def _timestamp(text: str) -> float:
-    """In seconds; a time beyond Python's is far away."""
+    """In seconds; a time that Python cannot represent counts as far in the future."""
     try:
         return datetime.fromisoformat(text).timestamp()
     except (ValueError, OverflowError):

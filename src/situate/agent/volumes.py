@@ -27,7 +27,7 @@ from situate.agent.environment import (
 
 FAILED_MOUNT: Final = "FailedMount"
 NOT_HERE: Final = "the process runtime does not support volumes of type {} (volume {})"
-CLOSED: Final = "volume {}: user {} may not enter {}: choose a --dir below directories that everybody may enter"
+CLOSED: Final = "volume {}: user {} may not enter {}: choose a --dir that every user can reach"
 FILE_MODE: Final = 0o644
 FS_GROUP_FILE: Final = 0o440
 FS_GROUP_DIRECTORY: Final = 0o2770
@@ -50,14 +50,14 @@ def volume_references(pod: Mapping[str, Any]) -> Iterator[ConfigReference]:
 
 @dataclass(frozen=True, slots=True)
 class VolumeOwner:
-    """Who gets the volumes that the agent creates. None: the agent, as whom the containers run."""
+    """The owner of the volumes that the agent creates. None: the agent's user, which the containers also have."""
 
     user: int | None = None
     group: int | None = None
     fs_group: int | None = None
 
     def give(self, path: Path, mode: int) -> None:
-        """As the kubelet: the pod's fsGroup may do what it must to use the volume."""
+        """Like the kubelet, give the pod's fsGroup the access that it needs to the volume."""
         os.chown(path, -1 if self.user is None else self.user, -1 if self.group is None else self.group)
         if self.fs_group is not None:
             os.chown(path, -1, self.fs_group)
@@ -92,11 +92,11 @@ def closed_parent(path: Path, user: int) -> Path | None:
 
 
 def check_mounts(container: Mapping[str, Any]) -> None:
-    """Nothing is mounted, but a path that could not be is refused. Raises ContainerConfigError."""
+    """Nothing is mounted, but a path that could not be mounted is refused. Raises ContainerConfigError."""
     for mount in container.get("volumeMounts", ()):
         for field in ("mountPath", "subPath", "subPathExpr"):
             if "\0" in mount.get(field, ""):
-                text = f"volume {mount.get('name', '')}: {field} has a NUL character"
+                text = f"volume {mount.get('name', '')}: {field} contains a NUL character"
                 raise ContainerConfigError(text, FAILED_MOUNT)
 
 
@@ -114,7 +114,7 @@ def _made(
             directory.mkdir(parents=True)
             directory.chmod(0o711)  # whatever the umask
     if path.exists():
-        return path  # its files may be the containers' own by now: nothing is changed in it any more
+        return path  # its files may belong to the containers by now, so leave them alone
     if kind == "emptyDir":
         path.mkdir()
         owner.give(path, 0o777)  # like the kubelet, whatever the umask
@@ -125,7 +125,7 @@ def _made(
 
 def _host_path(source: Mapping[str, Any], owner: VolumeOwner) -> Path:
     if "\0" in source["path"]:
-        raise ValueError("its hostPath has a NUL character")
+        raise ValueError("its hostPath contains a NUL character")
     path, kind = Path(source["path"]), source.get("type", "")
     if kind == "DirectoryOrCreate" and not path.is_dir():
         _create(["mkdir", "-p", "-m", "755", "--", str(path)], owner)

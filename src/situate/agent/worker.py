@@ -168,7 +168,7 @@ class PodWorker:
         return self._next_wake_ns(actions)
 
     def _sync_failed(self, error: Exception) -> int:
-        """Whatever is odd about this pod must not end its worker: report it, and try again."""
+        """An unexpected error about this pod must not end its worker: report it, and try again."""
         text = f"{type(error).__name__}: {error}"[:LONGEST_PROBLEM]
         _log.error("Cannot sync a pod; retrying", pod=self._full_name, err=text)
         self._record("Warning", "FailedSync", f"error syncing pod: {text}")

@@ -35,7 +35,7 @@ COMMANDS: dict[str, dict[str, str]] = {
     "Cluster": {
         "up": "Start a cluster here: API server, scheduler, controllers and hollow nodes.",
         "down": "Stop the cluster that `situate up` started.",
-        "backup": "Write all of a cluster to a file, while it runs.",
+        "backup": "Back up a whole cluster to a file, while it runs.",
         "restore": "Restore a cluster from a backup.",
         "status": "Show the state of a cluster: server, nodes, pods, and why some pods wait.",
         "apply": "Create or update the objects in files.",

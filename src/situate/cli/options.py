@@ -88,13 +88,13 @@ def verbosity_option(command: F) -> F:
 
 
 def container_user_options(command: F) -> F:
-    """Who containers run as on a process node; `container_security` reads it."""
+    """Which user containers run as on a process node; `container_security` reads it."""
     return combined(
         click.option(
             "--run-as-user",
             metavar="USER",
             default="",
-            help="Whom containers of a process node run as, if root starts it; default: nobody.",
+            help="The user that containers of a process node run as, if root starts it; default: nobody.",
         ),
         click.option(
             "--container-users",

@@ -38,7 +38,7 @@ EMPTIED: Final = frozenset({"events", "leases"})
 """Of those, what we delete with a namespace. A decision goes with its pod, and nobody else may delete it."""
 NODE_LEASES: Final = ("coordination.k8s.io/v1", "leases")
 REMEMBERED: Final = 500
-"""How many owners that are gone are remembered."""
+"""How many deleted owners are remembered."""
 HEALTH_S: Final = 0.5
 MERGE: Final = "application/merge-patch+json"
 JSON_PATCH: Final = "application/json-patch+json"
@@ -55,7 +55,7 @@ class ApiPort:
         self._resources = {(one.api_version, one.kind): one.resource for one, _ in kinds}
         self._namespaced = frozenset((one.api_version, one.kind) for one, namespaced in kinds if namespaced)
         self._gone: OrderedDict[str, None] = OrderedDict()
-        """Uids of owners that are gone: many objects have the same owner."""
+        """Uids of deleted owners, cached because many objects have the same owner."""
         self._emptied = [one for one, namespaced in kinds if namespaced and one.resource in EMPTIED]
         self._count = 0
 
@@ -77,7 +77,7 @@ class ApiPort:
         else:
             if decode_metadata(found).uid == ref.uid:
                 return False
-        self._gone[ref.uid] = None  # a uid does not come again
+        self._gone[ref.uid] = None  # uids are never reused
         if len(self._gone) > REMEMBERED:
             self._gone.popitem(last=False)
         return True

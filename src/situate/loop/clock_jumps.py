@@ -1,7 +1,7 @@
 """Notices that the machine's clock was set, and logs it in one line.
 
 Nothing of ours waits by that clock: timeouts and leases use the monotonic one. But times in objects, tokens and
-certificates follow it, and whoever wonders about them finds the line.
+certificates follow it, and the line explains odd ones.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from situate.loop.logs import Log
 
 LOOK_S: Final = 5.0
 JUMP_S: Final = 10.0
-"""Smaller steps are how a clock is kept right."""
+"""Smaller steps are ordinary adjustments, as by NTP."""
 
 _log = Log(__name__)
 
@@ -29,7 +29,7 @@ class ClockJumps:
         self._offset = wall() - monotonic()
 
     def since_last(self) -> float:
-        """By how many seconds the wall clock was set forward since the last call; less than 0: back; 0: hardly."""
+        """By how many seconds the wall clock was set forward since the last call; negative: back; 0: not noticeably."""
         offset = self._wall() - self._monotonic()
         jump, self._offset = offset - self._offset, offset
         return jump if abs(jump) >= JUMP_S else 0.0

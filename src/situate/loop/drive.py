@@ -197,7 +197,7 @@ class Drive:
 
 
 def describe_error(error: BaseException) -> str:
-    """What was raised, and where, in one line: of a group, the first that is no group."""
+    """Describes an exception and where it was raised, in one line; of an exception group, the first leaf."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     frames = traceback.extract_tb(error.__traceback__)

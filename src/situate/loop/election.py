@@ -235,7 +235,7 @@ class Elector:
             if not await self.attempt() and not self._before_deadline():
                 break
             if self._writer.taken != taken:
-                break  # another has led since: what runs on our behalf knows nothing of that
+                break  # another has led since, and our work does not know what it wrote
         self._write_until = None
         _log.info("Failed to renew lease", lock=self.rules.lock)
 
@@ -289,9 +289,9 @@ class Elector:
 
 
 async def lead(elector: Elector, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Do `work` while the lease is ours. When it is lost, end the work, wait for its end, and stand by again.
+    """Run `work` while we hold the lease. When it is lost, cancel the work, wait for its end, and stand by again.
 
-    Until cancelled; then the lease is released, after the work has ended. Raises what the work raises.
+    Runs until cancelled; then the lease is released, after the work has ended. Raises what the work raises.
     """
     try:
         while True:
@@ -307,7 +307,7 @@ async def lead(elector: Elector, work: Callable[[], Coroutine[Any, Any, None]]) 
             if not working.cancelled():
                 working.result()
             if holding.cancelled():
-                return  # the work has come to its end
+                return  # the work has ended by itself
             holding.result()
             _log.warning("The lease was lost; standing by", lock=elector.rules.lock)
     finally:

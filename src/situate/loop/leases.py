@@ -168,7 +168,7 @@ class LeaseWriter:
         self.metadata: LeaseObject = {}
         """Metadata to write with each claim, over what is there."""
         self.taken = 0
-        """How often we tried to take a Lease that was not ours: free, expired, or that of an earlier process."""
+        """How often we tried to acquire a Lease that was free, expired, or held by an earlier process."""
         self._store = store
         self._record = record
         self._clock = clock

@@ -46,12 +46,12 @@ class RestartPolicy:
     last_s: float = 5.0
     """The longest wait. A part that needs the store must be back soon after the store is."""
     steady_s: float = 1.0
-    """A part that has run for so long counts as up again."""
+    """After running for this long, a part counts as up again."""
     healthy_s: float = 60.0
-    """After so long without a failure, the next wait is the first one again."""
+    """After this long without a failure, the wait is reset to the first one."""
 
     def wait_s(self, failures: int) -> float:
-        """The wait after so many failures in a row, the first being 1."""
+        """The wait after this many consecutive failures, counted from 1."""
         return min(self.first_s * 2.0 ** min(failures - 1, 30), self.last_s)
 
 
@@ -62,7 +62,7 @@ class Supervisor:
         self._parts = parts
         self._policy = policy
         self._causes: dict[str, str] = {}
-        """Of the parts that are down, or have not run for long enough since."""
+        """The causes, by part, of those that are down or have not run for long enough since."""
         self._restarts = CounterSeries(RESTARTS)
         for part in parts:
             self._restarts.add((part.name,), 0)
@@ -112,7 +112,7 @@ class Supervisor:
 
 
 async def _made_and_run(part: Part) -> None:
-    """In the part's task, so that making it may fail like running it."""
+    """Create the part inside its task, so that a failure to create it is handled like any other."""
     await part.run()
 
 

@@ -109,7 +109,7 @@ def invalid(kind: str, group: str, name: str, causes: Iterable[Cause]) -> Status
     """`Pod "p" is invalid: spec.containers: Required value`."""
     whole = tuple(causes)
     found = whole[:CAUSES_SHOWN]
-    # kube-apiserver lists a problem that it found twice twice among the causes, and once in the message.
+    # kube-apiserver lists a repeated problem each time among the causes, but once in the message.
     each = [*dict.fromkeys(f"{cause.field}: {cause.message}" for cause in found)]
     if len(whole) > len(found):
         each.append(f"and {len(whole) - len(found)} more")

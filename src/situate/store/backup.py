@@ -1,4 +1,4 @@
-"""The file of a backup: all entries of a store at one revision, and files, in lines of JSON under gzip.
+"""The file format of a backup: all entries of a store at one revision, and files, as gzipped lines of JSON.
 
     {"header": ...}     what it is: of which store, at which revision, by which release
     {"entry": ...}      one for each key, in order
@@ -31,7 +31,7 @@ VERSION: Final = 1
 OWNER_ONLY: Final = 0o600
 COMPRESSION: Final = 1
 MAX_LINE_BYTES: Final = 16 << 20
-"""Far more than an entry can have."""
+"""The longest line: far more than an entry can have."""
 
 
 DAMAGED: Final = "{path} is damaged, or not a backup of situate"
@@ -43,7 +43,7 @@ class BackupHeader(Struct, frozen=True, kw_only=True):
     """Of the store."""
     release: str
     identity: str
-    """Of the store; "" if an old release made it."""
+    """Of the store; "" if a release without identities made it."""
     revision: int
     created: str
     """When the backup was made, for people."""
@@ -86,7 +86,7 @@ _decode: Final = msgspec.json.Decoder(_Line).decode
 def write_backup(
     path: Path, header: BackupHeader, entries: Iterable[BackupEntry], files: Iterable[BackupFile]
 ) -> BackupEnd:
-    """Write and verify it, then give it its name. What was there under this name before is replaced."""
+    """Write a temporary file, verify it, and rename it. Replaces an existing file of this name."""
     new = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
         handle = os.open(new, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, OWNER_ONLY)
@@ -96,7 +96,7 @@ def write_backup(
             raw.flush()
             os.fsync(raw.fileno())
         if verify_backup(new) != (header, end):
-            raise BackupError(f"{path} is not what was written; is the disk in order?")
+            raise BackupError(f"{path} does not read back as it was written; check the disk")
         new.replace(path)
     except OSError as error:
         raise BackupError(f"{path} cannot be written: {error.strerror}") from None

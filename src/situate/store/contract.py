@@ -35,7 +35,7 @@ class Store(Protocol):
 
     @property
     def problem(self) -> str:
-        """Why the store cannot be used as it should now, in one line; "" if it can. Never waits."""
+        """What is wrong with the store now, in one line; "" if nothing is. Never waits."""
 
     async def commit(self, guards: Iterable[Guard], writes: Iterable[Write]) -> Outcome:
         """Make all writes at one revision if all guards hold; else write nothing and return why."""

@@ -60,7 +60,7 @@ class FormatError(StoreError):
 
 
 class BackupError(StoreError):
-    """The backup cannot be written, read or restored. What was there before is as it was."""
+    """The backup cannot be written, read or restored. Existing data is unchanged."""
 
 
 class InUseError(StoreError):

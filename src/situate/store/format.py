@@ -14,7 +14,7 @@ from situate import __version__
 from situate.store.errors import FormatError
 
 FORMAT: Final = 2
-"""1: without a marker in etcd, and without an identity. 2: with both."""
+"""The format of this release. 1: no marker in etcd, no identity. 2: both."""
 NEWER: Final = (
     "the store was written by situate {release}, which is newer: it has format {found}, and this release, {ours}, reads"
     " up to {format}; use that release, or restore a backup into another directory"
@@ -23,14 +23,14 @@ UNFINISHED: Final = "the restore of a backup into this prefix did not finish; de
 
 
 class StoreMarker(Struct, frozen=True):
-    """What a store says about itself."""
+    """Metadata of a store."""
 
     format: int
     release: str
     identity: str
-    """Random, made with the store. A backup has it, too, so that nobody mistakes one cluster for another."""
+    """Random, created with the store. Backups contain it, so that a restore recognizes another cluster."""
     restoring: bool = False
-    """A restore has begun, and has not finished."""
+    """A restore has begun and not finished."""
 
 
 def checked(marker: StoreMarker) -> StoreMarker:

@@ -15,7 +15,7 @@ from situate.store.memory import MemoryStore
 
 MEMORY: Final = "memory"
 RESERVE_BYTES: Final = 32 << 20
-"""What a server keeps back of its disk, so that a full store can be emptied; see sqlite/room.py."""
+"""The disk space that a server reserves, so that objects can be deleted from a full store; see sqlite/room.py."""
 SCHEMES: Final = ("sqlite", "etcd", "etcds")
 
 

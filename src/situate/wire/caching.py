@@ -13,7 +13,7 @@ R = TypeVar("R")
 def cached_if_short(
     entries: int, length: int
 ) -> Callable[[Callable[Concatenate[str, P], R]], Callable[Concatenate[str, P], R]]:
-    """Cache the results for so many texts of at most this length."""
+    """Cache the results for this many texts of at most this length."""
 
     def decorate(function: Callable[Concatenate[str, P], R]) -> Callable[Concatenate[str, P], R]:
         cached = lru_cache(maxsize=entries)(function)

@@ -54,11 +54,11 @@ def _post(server: Etcd, tls: ssl.SSLContext, path: str, body: dict[str, str]) ->
     [
         (["--etcd-cafile", "none"], "none cannot be read: No such file or directory"),
         (["--etcd-cafile", "text"], "text has no certificates in PEM"),
-        (["--etcd-certfile", "text"], "--etcd-certfile and --etcd-keyfile go together"),
+        (["--etcd-certfile", "text"], "--etcd-certfile and --etcd-keyfile must be given together"),
         (["--etcd-certfile", "text", "--etcd-keyfile", "text"], "text and text are not a certificate and its key"),
         (["--etcd-user-file", "open"], "open is readable by others; run chmod 600"),
         (["--etcd-user-file", "text"], "text must have one line: name:password"),
-        (["--etcd-cafile", "text", "--store", "memory"], "are for a store on etcd"),
+        (["--etcd-cafile", "text", "--store", "memory"], "need a store on etcd"),
     ],
 )
 def test_a_mistake_is_one_line(

@@ -80,7 +80,7 @@ def test_keys_that_have_ended_are_dropped_and_the_others_bounded(folder: Path, m
     monkeypatch.setattr(account_keys, "MAX_PREVIOUS", 2)
     rotate_account_key(folder, HOUR, NOW)
     rotate_account_key(folder, 3 * HOUR, NOW)
-    with pytest.raises(IdentityError, match="2 keys that still count"):
+    with pytest.raises(IdentityError, match="2 keys that are still valid"):
         rotate_account_key(folder, HOUR, NOW)
     rotate_account_key(folder, HOUR, NOW + 2 * HOUR)
     assert len(read_previous(folder)) == 2

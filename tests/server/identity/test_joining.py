@@ -70,7 +70,7 @@ def test_a_token_is_good_for_one_node_once(authority: Authority, world: Memory) 
     assert made.subject.rfc4514_string() == "CN=system:node:n1,O=system:nodes"
     assert made.public_key() == KEY.public_key()
     made.verify_directly_issued_by(authority.certificate)
-    assert refusal(authority, world, caller, "n2") == 'nodes "n2" is forbidden: the token was used already'
+    assert refusal(authority, world, caller, "n2") == 'nodes "n2" is forbidden: the token has already been used'
     assert BootstrapTokens(world).find(token, NOW) is None
 
 

@@ -40,7 +40,7 @@ READABLE: Final = 0o644
 USER_AGENT: Final = "situate-node"
 USER: Final = "system:node:"
 CHECK_S: Final = 3_600.0
-"""How often a node looks whether its certificate is due."""
+"""How often a node checks whether its certificate is due for renewal."""
 REQUEST_S: Final = 20.0
 JOINS: Final = "/apis/situate.dev/v1alpha1/nodejoins"
 CLUSTER_INFO: Final = "/api/v1/namespaces/kube-public/configmaps/cluster-info"
@@ -106,7 +106,7 @@ def _keep_cluster(directory: Path, client: Client, authorities: bytes) -> None:
 
 
 async def renew_when_due(client: Client, directory: Path) -> None:
-    """Until cancelled. The client reads the new certificate from its file."""
+    """Runs until cancelled. The client reads the new certificate from its file."""
     while True:
         try:
             due = certificates.due(_own(directory), datetime.now(UTC))
@@ -130,7 +130,7 @@ async def _discovered(server: str, hashes: tuple[str, ...]) -> bytes:
     trusted = [one for one in named if certificates.key_hash(one) in wanted]
     if not trusted:
         raise click.ClickException(
-            f"{server} is not the server that you mean: the hash of its authority is "
+            f"{server} does not match --ca-hash: the hash of its authority is "
             f"{certificates.key_hash(named[0]) if named else 'missing'}; nothing was sent to it"
         )
     return b"".join(map(certificates.pem, trusted))

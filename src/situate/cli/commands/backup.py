@@ -1,4 +1,4 @@
-"""`situate backup`: all of a cluster at one revision, in one file, while it runs."""
+"""`situate backup`: writes a whole cluster at one revision to one file, while it runs."""
 
 import asyncio
 from pathlib import Path
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @etcd_options
 @click.option("--verify", is_flag=True, help="Write nothing: check that FILE is a whole backup.")
 def backup(file: Path, directory: Path, where: str, verify: bool, **etcd: Path | None) -> None:
-    """Write all of a cluster to FILE: objects at one revision, keys, users. The cluster may run.
+    """Back up a whole cluster to FILE: objects at one revision, keys, users. The cluster may be running.
 
     FILE has secrets and keys; only its owner can read it.
     """

@@ -65,9 +65,9 @@ def certificates_rotate(what: str, overlap: timedelta | None, finish: bool, dire
     A running server uses the new one within a second.
     """
     if finish and (what != CA or overlap):
-        raise click.UsageError("--finish goes with ca, and without --overlap")
+        raise click.UsageError("--finish needs ca, and cannot be combined with --overlap")
     if overlap and what == SERVER:
-        raise click.UsageError("--overlap goes with service-accounts or ca")
+        raise click.UsageError("--overlap needs service-accounts or ca")
     now, folder = datetime.now(UTC), directory / AUTHORITY
     said, work = _work(what, overlap, finish, folder, now)
     try:
@@ -84,13 +84,11 @@ def _work(
     if what == SERVER:
         return "The server has a new certificate.", lambda: rotate_server(folder, now)
     if finish:
-        said = "The former authority counts no more. Kubeconfigs that it has signed need to be made again."
+        said = "The former authority is no longer trusted. Make new kubeconfigs for its users with `situate user add`."
         return said, lambda: finish_rotation(folder, now)
     if what == ACCOUNTS:
         while_ = overlap or account_keys.DEFAULT_OVERLAP
-        said = (
-            f"A new key signs tokens of service accounts. Tokens of the former are valid until {_time(now + while_)}."
-        )
+        said = f"A new key signs service account tokens. Those of the former key are valid until {_time(now + while_)}."
         return said, lambda: rotate_account_key(folder, while_, now)
     while_ = overlap or rotation.DEFAULT_OVERLAP
     said = (

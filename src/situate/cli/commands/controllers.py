@@ -19,7 +19,7 @@ from situate.loop.logs import Logging, set_up
 
 USER_AGENT: Final = "situate-controllers"
 LEASE: Final = ("kube-system", "situate-controllers")
-"""The lease of the controllers inside a server, too, so that these stand by for those."""
+"""The same lease as that of the controllers inside a server, so that the two stand by for each other."""
 RULES: Final = ElectionRules(*LEASE)
 
 
@@ -43,7 +43,7 @@ def controllers(kubeconfig: str | None, context: str | None, nodes: str | None, 
         async with AsyncExitStack() as stack:
             side = await stack.enter_async_context(Client(access, qps=-1, user_agent=USER_AGENT))
             elector = Elector(ApiLeaseStore(side, *LEASE, component=USER_AGENT), RULES, new_identity())
-            # What has to wait is judged when it is sent: this client writes nothing unless the lease is ours then.
+            # The client checks the lease when it sends a request, not when the request is queued.
             client = await stack.enter_async_context(
                 Client(access, qps=-1, user_agent=USER_AGENT, may_write=elector.may_write)
             )

@@ -41,7 +41,7 @@ def down(directory: Path, delete: bool) -> None:
 
 
 def _instead(directory: Path) -> str:
-    """What runs under the number of a server that was killed. It is not ours to stop."""
+    """Describe the process that now has the pid of a killed server. It is not ours to stop."""
     pid = stranger(directory)
     return "" if pid is None else f": process {pid}, which its server.json names, is another program; it was left alone"
 

@@ -112,7 +112,12 @@ def node(
 @click.argument("server", metavar="SERVER")
 @click.option("--token", required=True, help="The one-time token of `situate token create --node`.")
 @click.option(
-    "--ca-hash", "hashes", multiple=True, required=True, metavar="sha256:HEX", help="Of the cluster's authority."
+    "--ca-hash",
+    "hashes",
+    multiple=True,
+    required=True,
+    metavar="sha256:HEX",
+    help="The hash of the cluster authority's public key.",
 )
 @click.option("--name", default="", help="The node's name; default: the host name.")
 @directory_option("Where this machine keeps its certificate, its pods and their logs.", DIRECTORY)
@@ -120,7 +125,7 @@ def node_join(server: str, token: str, hashes: tuple[str, ...], name: str, direc
     """Get a certificate for this machine from SERVER, with a one-time token. Then run `situate node --process`."""
     if is_joined(directory):
         raise click.ClickException(
-            f"{directory} belongs to node {joined_name(directory)} already; name another --dir, or move it away"
+            f"{directory} belongs to node {joined_name(directory)} already; choose another --dir, or move it away"
         )
     own = node_name(name)
     try:
@@ -143,7 +148,7 @@ def node_remove(name: str, directory: Path) -> None:
     except IdentityError as error:
         raise click.ClickException(str(error)) from None
     settle(directory)
-    click.echo(f"Node {name} has no access any more. `situate delete node {name}` removes its Node.")
+    click.echo(f"Node {name} no longer has access. `situate delete node {name}` removes its Node.")
 
 
 def _run(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -158,7 +163,7 @@ def _run(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
 async def _run_machine(
     kubeconfig: str | None, context: str | None, name: str, directory: Path, security: NodeSecurity
 ) -> None:
-    """This machine as a node, always with the rights of this one node."""
+    """Run this machine as a node, always with the rights of this one node."""
     access, own = await _as_node(kubeconfig, context, name, directory)
     async with Client(access, qps=-1, user_agent=USER_AGENT) as client:
         settings = NodeSettings(
@@ -177,7 +182,7 @@ async def _run_machine(
 
 
 async def _as_node(kubeconfig: str | None, context: str | None, name: str, directory: Path) -> tuple[Access, str]:
-    """Credentials of a node and its name. An administrator's get a certificate for the node first."""
+    """A node's credentials and name. With an administrator's credentials, first get a certificate for the node."""
     if not is_joined(directory) or kubeconfig or context:
         try:
             given = access_to(kubeconfig, context)
@@ -194,8 +199,11 @@ async def _as_node(kubeconfig: str | None, context: str | None, name: str, direc
             try:
                 await request_certificate(client, own, directory)
             except ApiError as error:
-                if error.not_found:  # another server than ours, which has no NodeJoins
-                    _log.warning("The server has no NodeJoins; working as somebody else than the node", user=caller)
+                if error.not_found:  # not a situate server: it does not serve NodeJoins
+                    _log.warning(
+                        "The server does not serve NodeJoins; using the kubeconfig's user instead of the node's own",
+                        user=caller,
+                    )
                     return given, own
                 if error.forbidden:
                     raise click.ClickException(f"user {caller} may not add nodes; {NOT_JOINED}") from None
@@ -207,7 +215,7 @@ async def _as_node(kubeconfig: str | None, context: str | None, name: str, direc
 
 def _check_name(directory: Path, name: str) -> None:
     if name and is_joined(directory) and name != (own := joined_name(directory)):
-        raise click.ClickException(f"{directory} belongs to node {own}, not to {name}; name another --dir")
+        raise click.ClickException(f"{directory} belongs to node {own}, not to {name}; choose another --dir")
 
 
 async def _caller(client: Client) -> str:

@@ -1,4 +1,4 @@
-"""`situate restore`: a cluster from a backup, or nothing at all."""
+"""`situate restore`: restores a cluster from a backup, whole or not at all."""
 
 import asyncio
 from collections.abc import Iterator
@@ -16,7 +16,9 @@ from situate.wire.errors import InputError
 @directory_option("Where the cluster keeps its state.")
 @click.option("--store", "where", default="", metavar="WHERE", help="An empty prefix of etcd: etcd://host:port/prefix.")
 @etcd_options
-@click.option("--force", is_flag=True, help="Replace newer data, or another cluster. The old files are kept beside.")
+@click.option(
+    "--force", is_flag=True, help="Replace newer data, or another cluster. The old files are kept in the directory."
+)
 def restore(file: Path, directory: Path, where: str, force: bool, **etcd: Path | None) -> None:
     """Restore a cluster from FILE, which `situate backup` wrote. No server may run there.
 

@@ -41,7 +41,7 @@ def etcd_options(command: F) -> F:
     """Credentials for a store on etcd; `etcd_flags` reads them."""
     return combined(
         _file("--etcd-cafile", "The authority of etcd's certificates."),
-        _file("--etcd-certfile", "The certificate with which to show ourselves to etcd."),
+        _file("--etcd-certfile", "The client certificate for etcd."),
         _file("--etcd-keyfile", "The key of that certificate."),
         _file("--etcd-user-file", "A file with one line, name:password, for etcd's own authentication."),
     )(command)
@@ -83,13 +83,13 @@ def control_plane_options(command: F) -> F:
             "--encryption-provider-config",
             type=click.Path(path_type=Path),
             metavar="FILE",
-            help="What to encrypt in the store: an EncryptionConfiguration, as of kube-apiserver.",
+            help="What to encrypt in the store: an EncryptionConfiguration, as for kube-apiserver.",
         ),
         click.option(
             "--audit-policy-file",
             type=click.Path(path_type=Path),
             metavar="FILE",
-            help="What the audit log has: an audit.k8s.io/v1 Policy, as of kube-apiserver.",
+            help="What to log in the audit log: an audit.k8s.io/v1 Policy, as for kube-apiserver.",
         ),
         click.option(
             "--max-connections",
@@ -97,7 +97,7 @@ def control_plane_options(command: F) -> F:
             default=10_000,
             show_default=True,
             metavar="N",
-            help="Connections of clients; the limit of open files is raised to fit.",
+            help="Maximum client connections; the server raises its limit of open files to fit.",
         ),
         click.option(
             "--max-connections-per-address",
@@ -105,7 +105,7 @@ def control_plane_options(command: F) -> F:
             default=2_500,
             show_default=True,
             metavar="N",
-            help="Of them, from one address; 0: no limit, for a server behind a load balancer.",
+            help="Maximum connections from one address; 0: no limit, for a server behind a load balancer.",
         ),
         verbosity_option,
         click.option("--logging-format", type=click.Choice(["text", "json"]), default="text", help="Of the log."),

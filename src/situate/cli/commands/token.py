@@ -61,7 +61,7 @@ def token() -> None:
     "--ttl",
     type=Duration(MAX_USER_LIFE),
     metavar="DURATION",
-    help="30m, 12h, 7d; default: 1d, of nodes and accounts 1h.",
+    help="How long it is valid: 30m, 12h, 7d; default: 1d for users, else 1h.",
 )
 @server_option
 @directory_option(WHERE)
@@ -76,9 +76,9 @@ def token_create(
 ) -> None:
     """Print a new token, or the command with which a node joins. It is shown once: only a hash is stored."""
     if [user, account, node].count(None) != 2:
-        raise click.UsageError("give one of --user, --service-account and --node")
+        raise click.UsageError("exactly one of --user, --service-account and --node is required")
     if groups and not user:
-        raise click.UsageError("--group goes with --user")
+        raise click.UsageError("--group needs --user")
     now = datetime.now(UTC)
     try:
         if user is not None:
@@ -139,15 +139,15 @@ def token_revoke(token_id: str, directory: Path) -> None:
 
 
 def _create_node_token(directory: Path, node: str, life: timedelta, now: datetime) -> str:
-    """The words of a join that name the token, and the node if it is for one."""
+    """The arguments of `situate node join` for this token."""
     if life > MAX_LIFE:
-        raise click.ClickException(f"a token for nodes lasts at most {MAX_LIFE.days} days")
+        raise click.ClickException(f"a node token is valid for at most {MAX_LIFE.days} days")
     made = new_token()
     body = msgspec.json.encode(token_secret(made, now + life, node))
 
     async def create(client: Client) -> None:
         for one in await _listed(client):
-            if one.expires <= now:  # nobody else removes them
+            if one.expires <= now:  # nothing else removes expired tokens
                 await client.request("DELETE", f"{SECRETS}/{PREFIX}{one.id}")
         await client.request("POST", SECRETS, body=body)
 
@@ -171,7 +171,7 @@ def _account_token(directory: Path, account: str, life: timedelta) -> str:
     if not separator or not namespace or not name:
         raise click.ClickException(f"{account} is not a service account: NAMESPACE/NAME")
     if life < LEAST_ACCOUNT_LIFE:
-        raise click.ClickException("a token of a service account lasts at least 10 minutes")
+        raise click.ClickException("a service account token is valid for at least 10 minutes")
     path = f"/api/v1/namespaces/{quote(namespace, '')}/serviceaccounts/{quote(name, '')}/token"
     spec = {"expirationSeconds": int(life.total_seconds())}
     body = msgspec.json.encode({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec})

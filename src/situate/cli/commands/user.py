@@ -1,4 +1,4 @@
-"""`situate user`: the people of a cluster, each with a certificate in a kubeconfig."""
+"""`situate user`: gives people access to a cluster, each with a certificate in a kubeconfig."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def user_add(
 ) -> None:
     """Make a certificate for NAME, in a kubeconfig. RBAC says what the user and the groups may do."""
     if kubeconfig is None and ("/" in name or name.startswith((".", "-"))):
-        raise click.ClickException(f"{name} cannot be a file name: say with --kubeconfig where to write")
+        raise click.ClickException(f"{name} cannot be a file name: choose one with --kubeconfig")
     path = Path(kubeconfig or f"{name}.kubeconfig")
     if kubeconfig != "-" and path.exists():
         raise click.ClickException(f"{path} exists; move it away, or name another file with --kubeconfig")
@@ -82,7 +82,7 @@ def user_remove(name: str, directory: Path) -> None:
     except IdentityError as error:
         raise click.ClickException(str(error)) from None
     settle(directory)
-    click.echo(f"{name} has no access any more: {plural(count, 'credential')} revoked.")
+    click.echo(f"{name} no longer has access: {plural(count, 'credential')} revoked.")
 
 
 def echo_credentials(found: list[UserCredential], output: str) -> None:

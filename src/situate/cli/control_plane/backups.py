@@ -1,7 +1,7 @@
 """Backup and restore of a control plane's directory: its store, its keys and its users.
 
-A restore stages everything in a folder of its own, and then writes a journal, which is the moment at which it happens:
-from then on, whoever opens the directory next finishes it. Before that, the directory is as it was.
+A restore stages everything in a folder of its own, and then commits by writing a journal. From then on,
+the next process that opens the directory finishes the restore. Before that, the directory is unchanged.
 """
 
 import contextlib
@@ -52,7 +52,7 @@ UNREADABLE: Final = "the store in {directory} cannot be read ({why}); " + FORCE
 
 
 def back_up_directory(directory: Path, to: Path) -> tuple[BackupHeader, BackupEnd]:
-    """Of a directory whose store is a file, while its server runs or not."""
+    """Back up a directory whose store is a file, whether its server runs or not."""
     finish_restore(directory)
     with snapshot_of(directory / STORE_FILE) as (marker, revision, entries):
         header = new_header(marker.format, marker.identity, revision)
@@ -65,7 +65,7 @@ def new_header(format_: int, identity: str, revision: int) -> BackupHeader:
 
 
 def files_of(directory: Path) -> Iterator[BackupFile]:
-    """Keys, users and kubeconfig: without them, nobody whom the cluster knows could come back."""
+    """Keys, users and kubeconfig: without them, existing credentials would not work after a restore."""
     for name in (*sorted(directory.glob(f"{AUTHORITY}/*")), *(directory / one for one in FILES)):
         if name.is_file() and not name.is_symlink() and not name.name.startswith("."):
             mode = name.stat().st_mode & 0o777
@@ -117,7 +117,7 @@ def restore_directory(directory: Path, source: Path, *, force: bool) -> tuple[Ba
 
 
 def _check(directory: Path, source: Path, header: BackupHeader, *, there: bool, force: bool) -> int:
-    """The newest revision that is there; 0: none that is known. BackupError if it must not be replaced."""
+    """The newest revision of the directory's store; 0 if unknown. BackupError if it must not be replaced."""
     if not there:
         return 0
     try:
@@ -157,7 +157,7 @@ def _stage_files(directory: Path, staged: Path, files: list[BackupFile]) -> None
 
 
 def _commit(directory: Path, staged: Path) -> None:
-    """The moment of the restore: once the journal is there, it will be finished."""
+    """Commit the restore: once the journal exists, the restore will be finished."""
     journal = {
         "staged": staged.name,
         "replaced": f"{REPLACED}{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{staged.name.removeprefix(STAGED)}",

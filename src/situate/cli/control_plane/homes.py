@@ -1,4 +1,4 @@
-"""Where the files of containers are that run as another user than their node's agent."""
+"""Where the files of containers are if they run as a different user than their node's agent."""
 
 import hashlib
 from pathlib import Path

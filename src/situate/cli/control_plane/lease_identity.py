@@ -1,8 +1,8 @@
 """The name under which a server takes leases in a store that several servers share.
 
 It is in a file in the server's directory, so that a server that was killed finds its leases again at once, in a new
-term, instead of waiting until they expire. A lock on the file keeps it to one process at a time: whoever does not get
-the lock takes a name that nobody has. So does a copy of the directory, because the file says where it is.
+term, instead of waiting until they expire. A lock lets one process at a time use the file: another process takes
+a new name. So does a server in a copy of the directory, because the file contains its own path.
 """
 
 import fcntl
@@ -19,7 +19,7 @@ _held: dict[str, tuple[int, str]] = {}
 
 
 def lease_identity(directory: Path) -> str:
-    """The same for each call by one process. Raises OSError if the directory cannot be written."""
+    """Every call by one process returns the same name. Raises OSError if the directory cannot be written."""
     where = str(directory.resolve() / FILE)
     if where not in _held:
         handle = os.open(where, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -37,7 +37,7 @@ RETRY_CERTIFICATE_S: Final = 60.0
 """The first wait after a renewal that failed."""
 _IN_MEMORY: Final = Path("/dev/shm")  # noqa: S108 - our own file there has a random name and is private
 NOTICE_CERTIFICATES_S: Final = 1.0
-"""How soon a server uses keys and certificates that somebody has replaced."""
+"""How often a server checks for replaced keys and certificates."""
 
 _log = Log(__name__)
 

@@ -71,7 +71,7 @@ from situate.wire.errors import InputError
 
 STORE_FILE: Final = "store.db"
 SHARED: Final = "etcd"
-"""How the place of a store begins that other servers may write to."""
+"""The prefixes of stores that several servers may share."""
 ADMIN: Final = "situate-admin"
 REVISION: Final = "situate_store_revision"
 AVAILABLE: Final = "situate_store_available"
@@ -85,9 +85,9 @@ GAUGES: Final = {
     AVAILABLE: "1 while the store answers and takes writes; 0 during an outage, or while it is full.",
     DROPPED: "Notes for the audit log that were dropped, because it could not be written fast enough.",
     SUPPRESSED: "Refusals left out of the audit log, because the same user had too many of them.",
-    UNREADABLE: "Values in the store that are no objects of their kind. The log has their keys.",
-    LAG: "How long the watch cache took to have what the store had, measured every five seconds.",
-    STALE: "Encrypted kinds' values in the store that the first key has not encrypted; shown with encryption only.",
+    UNREADABLE: "Values in the store that cannot be read as objects of their kind. The log has their keys.",
+    LAG: "How long the watch cache took to catch up with the store, measured every five seconds.",
+    STALE: "Stored values that are not yet encrypted with the first key; shown only if encryption is configured.",
     **STORAGE_GAUGES,
 }
 Gauge: TypeAlias = tuple[str, Callable[[], float]]
@@ -221,7 +221,7 @@ async def _open(settings: ControlPlaneSettings) -> AsyncIterator[tuple[Server, S
 
 
 async def _open_store(settings: ControlPlaneSettings, where: str) -> tuple[Store, dict[str, Gauge]]:
-    """The store, with what it says about itself in metrics."""
+    """The store, and its metrics."""
     finish_restore(settings.directory)
     providers = read_encryption(settings.encryption) if settings.encryption is not None else {}
     store = await open_store(where, settings.etcd, limit_bytes=settings.limit_bytes, reserve_bytes=RESERVE_BYTES)

@@ -56,7 +56,7 @@ def _places(top: Path, user: int) -> tuple[Path | None, Path | None]:
 
 
 def _make_open(directory: Path) -> None:
-    """Make a directory that everybody may enter, and nobody else may list."""
+    """Make a directory that everybody may enter, and only its owner may list."""
     directory.mkdir(parents=True, exist_ok=True)
     found = directory.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():

@@ -11,7 +11,7 @@ from situate import __version__
 STATE: Final = "server.json"
 _PROC: Final = Path("/proc")
 _START_TIME: Final = 19
-"""The position of the start time in /proc/<pid>/stat, behind the name of the program."""
+"""The position of the start time in /proc/<pid>/stat, counted after the program's name."""
 
 
 def read_state(directory: Path) -> dict[str, Any] | None:
@@ -21,7 +21,7 @@ def read_state(directory: Path) -> dict[str, Any] | None:
 
 
 def stranger(directory: Path) -> int | None:
-    """The process that the file names, if it runs and is not the server: another program has its number by now."""
+    """The pid in the file, if it now belongs to another program than the server."""
     found = _recorded(directory)
     return found["pid"] if found is not None and _runs(found["pid"]) and not _is_server(found) else None
 

@@ -1,4 +1,4 @@
-"""Metrics about the room of a server's store."""
+"""Metrics about the free space of a server's store."""
 
 from collections.abc import Callable, Mapping
 from typing import Final, Protocol
@@ -14,7 +14,7 @@ GAUGES: Final = {
 
 
 class Roomy(Protocol):
-    """What a store in a file says about its room."""
+    """A file store's free space, as metrics."""
 
     full: bool
     free_bytes: int

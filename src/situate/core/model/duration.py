@@ -15,7 +15,7 @@ MINUTE: Final = 60 * SECOND
 HOUR: Final = 60 * MINUTE
 
 MAX_SECONDS: Final = (2**63 - 1) // SECOND
-"""The longest duration of Go, in whole seconds: 292 years. kube-apiserver adds no more to a time either."""
+"""Go's longest duration in whole seconds, 292 years, which also limits what kube-apiserver adds to a time."""
 
 _UNITS: Final = {
     "ns": 1,

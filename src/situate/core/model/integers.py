@@ -15,7 +15,7 @@ _INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
 
 
 def is_integer(text: str) -> bool:
-    """Whether Go's ParseInt reads the text, if perhaps as out of range: ASCII digits with an optional sign."""
+    """Whether the text is ASCII digits with an optional sign, as Go's ParseInt reads. It may be out of range."""
     return _INTEGER.fullmatch(text) is not None
 
 
@@ -24,12 +24,12 @@ def clamp_int64(number: int) -> int:
 
 
 def next_int64(number: int) -> int:
-    """One more, for generations and revisions; the end of int64 stays what it is."""
+    """One more, for generations and revisions, but never more than int64's maximum."""
     return min(number, INT64_MAX - 1) + 1
 
 
 def saturated_int64(text: str) -> int | None:
-    """The integer, or the end of int64 that it is beyond; None if the text is no integer."""
+    """The integer, clamped to int64; None if the text is not an integer."""
     if not is_integer(text):
         return None
     digits = text.lstrip("+-0")
@@ -54,5 +54,5 @@ def parse_int32(text: str) -> int | None:
 
 
 def parse_count(text: str) -> int | None:
-    """A number from 0 to the end of int64, written in digits only; None for anything else."""
+    """A number from 0 to int64's maximum, written in digits only; None for anything else."""
     return None if text[:1] in ("+", "-") else parse_int64(text)

@@ -31,7 +31,7 @@ def parse_time(text: str | None) -> Millis | None:
 
 
 def scaled_value(part: IntOrPercent | None, of: int, *, up: bool) -> int:
-    """A number, or a percentage of `of` rounded up or down; at most the end of int32. 0 for None and invalid values."""
+    """A number, or a percentage of `of` rounded up or down; at most int32's maximum. 0 for None and invalid values."""
     if part is None:
         return 0
     if isinstance(part, int):

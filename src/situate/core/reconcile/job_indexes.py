@@ -66,7 +66,7 @@ def indexes_of(them: Iterable[int]) -> Indexes:
 
 
 def indexes_in(text: str | None, completions: int) -> Indexes:
-    """The indexes below `completions`. Parts that are no indexes are left out."""
+    """The indexes below `completions`. Invalid parts are ignored."""
     found: list[tuple[int, int]] = []
     for part in (text or "").split(","):
         first, dash, last = part.partition("-")

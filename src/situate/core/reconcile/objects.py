@@ -192,7 +192,7 @@ def update_metadata(one: ManagedObject, changes: Raw) -> UpdateObject:
 
 
 def update_status(one: Any, status: Model, *always: str) -> tuple[UpdateStatus, ...]:
-    """Write the status if it has changed. `always` as in `to_json`.
+    """Write the status if it has changed. `always` as for `to_json`.
 
     Sums of what clients may write, as of replicas, end where an int32 does: beyond it, nobody could read the status.
     """

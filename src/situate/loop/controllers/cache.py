@@ -226,13 +226,13 @@ class ControllerCache:
                 del self._below[uid]
 
     def _misread(self, struct: type[Model], where: Where, meta: StoredMeta, why: str) -> list[Task]:
-        """Call the controllers that would act on it, so that they say why they do not."""
+        """Call the controllers that would act on it, so that they report why they do not."""
         owners = tuple(dict.fromkeys(owner.uid for owner in meta.owner_references))
         self._unreadable[where] = (why, owners)
         for uid in owners:
             self._below.setdefault(uid, {})[where] = None
         if struct is ManagedNode and self.objects.get(ManagedNode, "", meta.name) is None:
-            self.objects.put(ManagedNode(metadata=meta))  # its pods are not without a node
+            self.objects.put(ManagedNode(metadata=meta))  # its pods still have a node
         tasks: list[Task] = [Reconcile(struct, meta.namespace, meta.name)]
         for owner in meta.owner_references:
             manager = _STRUCTS.get((owner.api_version, owner.kind))

@@ -1,4 +1,4 @@
-"""Counts what went wrong with single objects in controllers, for a scrape. It outlives the runners that count in it."""
+"""Counts controllers' failures about single objects. The counts outlive the runners."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ from situate.loop.metrics_table import Family
 
 _help = "How often a controller failed because of one object, or could not read it, by the object's kind."
 ERRORS: Final = Family("situate_controller_errors_total", "counter", _help, ("kind",))
-_help = (
-    "Calls of controllers that kept the process from everything else for longer than a second, by the object's kind."
-)
+_help = "Controller calls that blocked the process for longer than a second, by the object's kind."
 SLOW_CALLS: Final = Family("situate_controller_slow_calls_total", "counter", _help, ("kind",))
 
 

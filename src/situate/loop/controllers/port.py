@@ -40,8 +40,8 @@ class ControllerPort(Protocol):
         """Raises RefusedError."""
 
     async def is_gone(self, ref: ObjectRef) -> bool:
-        """Whether there is no object of this uid, by asking for it. The namespace does not count for a kind without
-        one. Raises RefusedError if that cannot be told, as for an object that the server cannot read."""
+        """Ask the server whether there is no object of this uid. The namespace does not count for a kind without
+        one. Raises RefusedError if the server cannot say, as for an object that it cannot read."""
 
 
 class ObjectApi(Protocol):

@@ -66,11 +66,11 @@ agents perhaps could not renew."""
 HINDERED_MS: Final = 2_000
 """The longest wait of a controller for another object that cannot be read: it may be deleted or mended at any time."""
 SLOW_S: Final = 1.0
-"""A call that takes longer is logged: nothing else happens in the process meanwhile."""
+"""A call that takes longer is logged, because it blocks the process."""
 LONGEST_WAIT_S: Final = 3_600.0
-"""The longest wait for what is due next; then the runner looks again."""
+"""The longest wait before the runner checks again what is due."""
 FAILED: Final = "FailedReconcile"
-"""The reason of the event on an object whose controller failed."""
+"""The reason of the event about an object whose controller failed."""
 EVENT_TEXT: Final = 1_024
 """The longest message of such an event."""
 
@@ -89,8 +89,8 @@ class Runner:
         metrics: ControllerMetrics | None = None,
         hindrance: Callable[[ControllerCache, Task], str] = lambda _view, _task: "",
     ) -> None:
-        """Without a profile, nodes are not monitored; with one, pass their leases, too. `hindrance`: why a controller
-        must not be called now; it is asked again, later."""
+        """Without a profile, nodes are not monitored; with one, pass their leases, too. `hindrance` returns why
+        a controller must not be called now; the runner asks again later."""
         self.view = ControllerCache(served, profile)
         self.metrics = metrics or ControllerMetrics()
         self.calls = 0
@@ -111,7 +111,7 @@ class Runner:
         self._awake_at: Millis = 0
 
     def seen(self, served: ServedKind, body: bytes, space: str = "", name: str = "") -> None:
-        """An object was added or changed. Its namespace and name are for the log, if the body does not tell them."""
+        """An object was added or changed. Its namespace and name are for the log, if the body does not have them."""
         try:
             tasks = self.view.put(served, body, self._clock())
         except Exception as error:  # noqa: BLE001 - whatever it is, it is about this object
@@ -239,7 +239,7 @@ class Runner:
 
     async def _failed(self, task: Task, error: Exception, wait_ms: Millis) -> None:
         ref = self._ref(task)
-        if self._failures[task].bit_count() > 1:  # told after 1, 2, 4, 8 and so on
+        if self._failures[task].bit_count() > 1:  # an event after 1, 2, 4, 8 and so on
             self.metrics.errors.add((ref.kind,), 1)
             return
         self._report(ref, error, wait_ms)
@@ -248,16 +248,16 @@ class Runner:
             await self._record(RecordEvent(ref, "Warning", FAILED, text[:EVENT_TEXT]))
 
     def _report(self, ref: ObjectRef, error: BaseException, wait_ms: Millis = 0) -> None:
-        """Log and count trouble with one object."""
+        """Log and count a failure about one object."""
         self.metrics.errors.add((ref.kind,), 1)
         where = {"kind": ref.kind, "namespace": ref.namespace, "name": ref.name}
         if wait_ms:
             _log.error("A controller failed; retrying", **where, err=describe_error(error), wait_ms=wait_ms)
         else:
-            _log.error("Controllers cannot read an object; going on without it", **where, err=describe_error(error))
+            _log.error("Controllers cannot read an object; continuing without it", **where, err=describe_error(error))
 
     def _ref(self, task: Task) -> ObjectRef:
-        """The object of a task. Without a name, it is about several."""
+        """The object of a task. Without a name, the task is about several objects."""
         match task:
             case Reconcile(kind=kind, namespace=space, name=name):
                 ref = ObjectRef(*KINDS[kind], space, name)
@@ -317,7 +317,7 @@ class Runner:
         ref = self._ref(task)
         self.metrics.slow_calls.add((ref.kind,), 1)
         where = {"kind": ref.kind, "namespace": ref.namespace, "name": ref.name}
-        _log.warning("A controller took long, and nothing else happened meanwhile", **where, seconds=round(took_s, 3))
+        _log.warning("A controller call blocked the process", **where, seconds=round(took_s, 3))
 
     def _outcome(self, task: Task) -> tuple[ObjectRef | None, ReconcileResult]:
         view, now = self.view, self._clock()
@@ -358,7 +358,7 @@ class Runner:
         """Without the nodes that cannot be surveyed even alone, if there are any."""
         try:
             return taint_lost_nodes(self.view.objects, heartbeats, now)
-        except Exception:  # noqa: BLE001 - which node it is about is found out now
+        except Exception:  # noqa: BLE001 - the loop below finds the node that causes it
             others = ObjectIndex()
             for node in self.view.objects.among(ManagedNode):
                 try:
@@ -391,7 +391,7 @@ class Runner:
         written: list[WriteResult] = []
         for effect, answer in zip(part, answers, strict=True):
             if isinstance(answer, BaseException):
-                # We are not cancelled, or `gather` had raised: something that the effect awaited was.
+                # If we were cancelled, `gather` would have raised: something that the effect awaited was cancelled.
                 failure = answer if isinstance(answer, Exception) else RefusedError(describe_error(answer))
                 problem = problem or failure
                 event = None if owner is None else refusal(owner, effect, str(failure))
@@ -409,7 +409,7 @@ class Runner:
     async def _record(self, event: Effect) -> None:
         try:
             await self._port.perform(event)
-        except Exception as error:  # noqa: BLE001 - an event tells of trouble, and makes none
+        except Exception as error:  # noqa: BLE001 - a failure to report a failure must not cause another
             _log.v(2).info("An event was refused", err=str(error))
 
     async def _until_seen(self, written: Sequence[WriteResult]) -> None:

@@ -1,7 +1,7 @@
-"""What keeps controllers from acting: they would take an object that cannot be read for one that is gone.
+"""Keeps controllers from mistaking an object that cannot be read for one that does not exist.
 
-A workload with such a pod would make another, and the pods of such a node would be deleted with it. Whose they are can
-only be told from their names: a workload's name begins those of all that it makes.
+A workload with such a pod would create another, and the pods of such a node would be deleted. Only
+names show who owns an unreadable object: a workload's name is a prefix of the names of all objects that it creates.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _MADE: Final = tuple(
 
 
 def hindrance(cache: Cache, view: ControllerCache, task: Task) -> str:
-    """Why the task must wait; "" if it need not."""
+    """Why the task must wait; "" if it may run."""
     if not cache.has_unreadable:
         return ""
     if isinstance(task, Survey):

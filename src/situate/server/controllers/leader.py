@@ -24,9 +24,9 @@ async def run_controllers(
     metrics: ControllerMetrics | None = None,
     wall_ns: Callable[[], int] = time.time_ns,
 ) -> None:
-    """Until cancelled. Of several servers on one store, one runs the controllers.
+    """Runs until cancelled. Of several servers on one store, one runs the controllers.
 
-    Whoever takes the lease has seen what its predecessor wrote: the cache has the revision at which the lease was
+    A new leader has seen what its predecessor wrote: the cache has the revision at which the lease was
     taken, and the store refuses later writes of the predecessor.
     """
     elector = server_elector(registry, identity, SYSTEM, wall_ns, lease=LEASE)

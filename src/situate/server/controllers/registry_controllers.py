@@ -26,7 +26,7 @@ from situate.server.resources import BY_KIND, RESOURCES, Resource
 LEASES: Final = BY_KIND["coordination.k8s.io/v1", "Lease"]
 WATCH: Final = WatchOptions(initial_events=True, resource_version_match="NotOlderThan", bookmarks=True)
 LOOK_S: Final = 0.5
-"""How soon the controllers notice that the store does not answer, or answers again."""
+"""How often the controllers check whether the store answers."""
 AGAIN_S: Final = 1.0
 """The pause before a watch that failed is opened again."""
 
@@ -85,7 +85,7 @@ class RegistryControllers:
         self.runner.lease_gone(node)
 
     async def _look_at_store(self) -> None:
-        """While the store does not answer, no node can renew its lease, and none is judged by that."""
+        """While the store does not answer, no node can renew its lease, so missed renewals do not count."""
         while True:
             await asyncio.sleep(LOOK_S)
             answers = not self._registry.cache.problem

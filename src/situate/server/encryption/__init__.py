@@ -1,1 +1,1 @@
-"""Encryption of stored objects, as kube-apiserver configures it: the store and its backups never see their text."""
+"""Encryption of stored objects, configured as for kube-apiserver: stores and backups contain no plain text."""

@@ -15,12 +15,12 @@ NONCE_BYTES: Final = 12
 
 
 class CannotDecryptError(Exception):
-    """No key of the configuration fits. One line, for the administrator."""
+    """No configured key decrypts the value. The message is one line for the administrator."""
 
 
 @dataclass(frozen=True, slots=True)
 class AesGcm:
-    """One key. The text is bound to the key of the store under which it stands, so that nobody can swap two values."""
+    """AES-GCM with one key. A value is authenticated together with its store key, so nobody can swap two values."""
 
     prefix: bytes
     cipher: AESGCM
@@ -40,7 +40,7 @@ class AesGcm:
 
 @dataclass(frozen=True, slots=True)
 class Plain:
-    """Kubernetes' `identity`: the text itself."""
+    """Kubernetes' `identity` provider: no encryption."""
 
     def encrypt(self, _key: str, text: bytes) -> bytes:
         return text
@@ -54,7 +54,7 @@ class Plain:
 
 @dataclass(frozen=True, slots=True)
 class Providers:
-    """Of one resource, in order: the first one writes, and each can read."""
+    """The providers of one resource, in order: the first one encrypts, and any may decrypt."""
 
     all: Sequence[AesGcm | Plain]
 

@@ -1,7 +1,7 @@
 """A store that encrypts the values of some resources on their way in, and decrypts them on their way out.
 
 Whatever lies below, a file, its log, etcd or a backup, has no plain text of them. Values of other resources pass as
-they are. A value that no key fits is passed on as it is: it is no object, and the cache keeps it apart.
+they are. A value that no key decrypts is passed on as it is: the cache reports it as unreadable.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from situate.store.transactions import At, Guard, Holds, Outcome, Put, Refused, 
 PAGE: Final = 500
 REWRITE_S: Final = 3_600.0
 MAX_LOGGED: Final = 20
-"""Keys in the log that cannot be decrypted; the rest is counted."""
+"""How many undecryptable values are logged by key; the rest are only counted."""
 
 _log = Log(__name__)
 
@@ -35,7 +35,7 @@ class EncryptedStore:
         self._providers = providers
         self._prefixes = tuple(providers)
         self.stale = 0
-        """Values that the first key has not encrypted, as far as `rewrite` knows."""
+        """Values not encrypted with the first key, as of the last `rewrite`."""
         self._failed = 0
 
     @property
@@ -80,8 +80,8 @@ class EncryptedStore:
             return entry
 
     async def rewrite(self) -> int:
-        """Encrypt everything anew that the first key has not encrypted. Each value is one transaction, on the condition
-        that nobody has written it meanwhile, so it may be cut short at any time. Returns how many cannot be read."""
+        """Re-encrypt every value that is not encrypted with the first key. Each value is one transaction, guarded
+        by its revision, so this may be interrupted at any time. Returns how many values cannot be read."""
         unreadable = rewritten = 0
         for prefix, providers in self._providers.items():
             after = ""
@@ -149,7 +149,7 @@ class EncryptedStore:
 
 
 async def keep_current(store: EncryptedStore, every_s: float = REWRITE_S) -> None:
-    """Until cancelled. After a restart with a new first key, this is the rotation."""
+    """Runs until cancelled. After a restart with a new first key, this performs the key rotation."""
     while True:
         unreadable = await store.rewrite()
         if unreadable:

@@ -1,4 +1,4 @@
-"""Accepts connections: counts them before their TLS handshakes, which start at a limited rate, by turns of addresses.
+"""Accepts connections: counts them before their TLS handshakes, which start at a limited rate, addresses in turn.
 
 A connection beyond a limit costs an accept and a close. When the process has no file descriptor left, it accepts again
 a second later, and the connections that are open go on.
@@ -20,16 +20,16 @@ from situate.server.identity.token_buckets import TokenBuckets
 
 BACKLOG: Final = 1024
 ACCEPTS: Final = 64
-"""In one turn of the event loop."""
+"""How many connections are accepted in one turn of the event loop."""
 ADDRESSES: Final = 4_096
-"""Addresses whose handshakes are counted."""
+"""How many addresses have their handshakes counted."""
 MOMENT_S: Final = 0.004
-"""Between two handshakes of one address."""
+"""The pause between two handshakes of one address."""
 NO_RESOURCES: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 RETRY_S: Final = 1.0
 """How long to accept nothing when the process cannot open another socket."""
 SHUTDOWN_S: Final = 2.0
-"""For a client to answer the end of TLS."""
+"""How long a client may take to answer TLS's close_notify."""
 _log = Log(__name__)
 
 
@@ -59,7 +59,7 @@ class Acceptor:
             self._loop.add_reader(one, self._accept, one)
 
     def close(self) -> None:
-        """Accept no more. Connections that are open stay so."""
+        """Stop accepting. Open connections stay open."""
         sockets, self.sockets = self.sockets, []
         for one in sockets:
             self._loop.remove_reader(one)
@@ -101,7 +101,7 @@ class Acceptor:
     async def _open(
         self, accepted: socket.socket, address: str, connection: Connection, waiting: asyncio.Future[None] | None
     ) -> None:
-        """The handshake, when it is the turn of its address."""
+        """Perform the TLS handshake, when it is the turn of its address."""
         limits = self._listener.limits
         try:
             if waiting is not None:

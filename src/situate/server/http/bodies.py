@@ -33,7 +33,7 @@ _YamlLoader: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class BodyReader(Protocol):
-    """Who reads a body: a request."""
+    """A request that reads its body."""
 
     reading: bool
     """While it waits for bytes."""

@@ -20,10 +20,10 @@ from situate.server.http.responses import status_response
 from situate.server.http.settings import Limits
 
 TRIM_AFTER_CONNECTIONS: Final = 128
-"""So many new connections in a second leave enough free memory behind to trim the heap, once the rush is over. A client
-that keeps reconnecting cannot keep the server busy with it."""
+"""After this many new connections in a second, the heap is trimmed once the rate falls. So a client that keeps
+reconnecting cannot keep the server busy with trimming."""
 TRIMS: Final = 2
-"""After a rush."""
+"""How often to trim after such a rush."""
 
 
 MAKE_ROOM: Final = 50
@@ -66,7 +66,7 @@ class Connection(RequestHandler):
         return self._paused
 
     def serves(self, level: str, flow: str) -> None:
-        """A request of this flow has come."""
+        """Note that a request of this flow has arrived."""
         self.flow = flow
         self.level = level
         if level != ANONYMOUS:
@@ -88,7 +88,7 @@ class Connection(RequestHandler):
         counted = self.level != EXEMPT
         if counted and not listener.flows.hold_unread(flow, size):
             self.abort()
-            raise ConnectionAbortedError("too much of what was sent to this user is not read")
+            raise ConnectionAbortedError("too many bytes sent to this user are unread")
         try:
             async with asyncio.timeout(max(seconds, 0.0)):
                 await writer.drain()
@@ -100,7 +100,7 @@ class Connection(RequestHandler):
                 listener.flows.release_unread(flow, size)
 
     async def pause(self, seconds: float) -> None:
-        """Read no further request for a while: this client was told to come again later."""
+        """Read no further request for a while: the last one was refused with Retry-After."""
         self.pausing = self._loop.create_future()
         timer = self._loop.call_later(seconds, self.go_on)
         try:
@@ -172,7 +172,7 @@ class Connection(RequestHandler):
                 waiter.set_result(None)
 
     def let_go(self) -> None:
-        """What came was read, or is gone."""
+        """Buffered input was read or dropped."""
         if self.held and isinstance(self._manager, Listener):
             self._manager.held -= self.held
         self.held = 0
@@ -224,7 +224,7 @@ class Listener(web.Server):
         self.held = 0
         """The sum of `Connection.held`."""
         self.refused = 0
-        """Connections closed for want of room."""
+        """Connections closed because a limit was reached."""
         self.open = 0
         """Connections, also those in their handshake."""
         self._by_address: dict[str, int] = {}
@@ -255,7 +255,7 @@ class Listener(web.Server):
         self._opening[connection] = task
 
     def opened(self, connection: Connection) -> None:
-        """The handshake has ended, well or not."""
+        """The handshake has ended, successfully or not."""
         self._opening.pop(connection, None)
 
     def left(self, connection: Connection) -> None:
@@ -323,7 +323,7 @@ class Listener(web.Server):
                     connection.abort()
         if self._came >= TRIM_AFTER_CONNECTIONS:
             self._trims = TRIMS
-        elif self._trims:  # the rush is over; earlier ones may have started to watch only now
+        elif self._trims:  # the rate has fallen; earlier ones may have started to watch only now
             self._trims -= 1
             heap.trim_heap()
         self._came = 0

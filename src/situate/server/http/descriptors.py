@@ -1,4 +1,4 @@
-"""File descriptors: the process may open as many as its connections need, or it accepts fewer connections."""
+"""Raises the limit of open files to what the connections need, or else lowers the limit of connections."""
 
 from __future__ import annotations
 

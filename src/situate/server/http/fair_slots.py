@@ -1,7 +1,7 @@
 """Slots for requests, shared fairly by flows. A flow is a user, or all service accounts of one namespace.
 
 A request that finds a slot free takes it at once. Else it waits in the queue of its flow, and the flows take turns. A
-flow starts a limited number of requests in one turn of the event loop, too: whoever has a thousand busy connections
+flow also starts a limited number of requests in one turn of the event loop: a user with a thousand busy connections
 delays the next user by a few requests, not by a thousand.
 """
 
@@ -43,9 +43,9 @@ class FairSlots:
         self._limits = limits
         self.running = 0
         self._flows: dict[str, _Flow] = {}
-        """Those with requests that run, wait, or started in this turn."""
+        """Flows with requests that run, wait, or started in this turn."""
         self._queued: OrderedDict[str, _Flow] = OrderedDict()
-        """Those with requests that wait; the first one is next."""
+        """Flows with requests that wait; the first one is next."""
         self._turning = False
 
     @property

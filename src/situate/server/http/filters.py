@@ -3,7 +3,7 @@
 A request takes a slot once its body has been read, so that a client which never sends it holds a connection and nothing
 else.
 
-Every error becomes a response with a Status. A bug of ours is a line in the log, a 500 and a count.
+Every error becomes a response with a Status. A bug in the server is logged, counted and answered with 500.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class RequestFilters:
             return await self._filtered(request, state)
         except StatusError as error:
             response = status_response(error)
-            if state.caller is None:  # it failed before, or at, its authentication
+            if state.caller is None:  # it failed before or during authentication
                 self._spend_budget(request, state)
         except StoreError as error:
             response = status_response(status_error(error))
@@ -181,7 +181,7 @@ class RequestFilters:
             state.decision = "forbid"
             if state.level == WORKLOAD and not self._flows.may_be_refused(state.flow, state.started):
                 state.pause_s = self._limits.refused_pause_s
-            # Refusals take their turn, too.
+            # Sending a refusal takes a turn, too.
             if not state.lane and not state.long_running and (waiting := state.enter(lane)) is not None:
                 await waiting
             raise

@@ -1,4 +1,4 @@
-"""Who may use how much of the server: priority levels, and what each flow has in use.
+"""Shares the server among its users: priority levels, and what each flow has in use.
 
 A level has slots that no other level can take. Within a level, flows share them (`fair_slots`). As in Kubernetes' API
 Priority and Fairness, system:masters is exempt, and the control plane's parts and nodes have a level of their own.
@@ -35,8 +35,8 @@ _Key = TypeVar("_Key")
 
 
 def flow_of(caller: Caller) -> tuple[str, str]:
-    """The priority level and the flow of a caller. The service accounts of a namespace are one flow, because whoever
-    may create one of them may create a thousand."""
+    """The priority level and the flow of a caller. The service accounts of a namespace are one flow, because a user
+    who may create one of them may create a thousand."""
     name, groups = caller.name, caller.groups
     if MASTERS in groups:
         return EXEMPT, name
@@ -103,7 +103,7 @@ class FlowControl:
             self._slots[level, lane].leave(flow)
 
     def refused(self, limit: str) -> StatusError:
-        """The 429 for a request beyond this limit, and its count."""
+        """Count a request beyond this limit, and return its 429."""
         self._metrics.reject(limit)
         return too_many_requests(BUSY, retry_after_s=1)
 
@@ -181,7 +181,7 @@ class FlowControl:
 
 
 def _add(counts: dict[_Key, int], key: _Key, number: int) -> None:
-    """Add to a count. Counts of zero are removed, so that the counts do not grow with the flows that ever were."""
+    """Add to a count. Counts of zero are removed, so that they do not accumulate over all flows ever seen."""
     left = counts.get(key, 0) + number
     if left:
         counts[key] = left

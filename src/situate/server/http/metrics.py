@@ -145,7 +145,7 @@ class RequestMetrics(Collector):
         count, refused_count = (there.open, there.refused) if (there := self._connections) is not None else (0, 0)
         text = "Connections that are open, or in their handshake."
         yield GaugeMetricFamily("situate_apiserver_connections", text, value=count)
-        text = "Connections closed for want of room."
+        text = "Connections closed because a limit was reached."
         yield CounterMetricFamily("situate_apiserver_refused_connections", text, value=refused_count)
         yield CounterMetricFamily(
             "situate_apiserver_panics", "Requests that failed for a fault of the server.", value=self.panics

@@ -31,14 +31,14 @@ class RequestState(Struct):
     attributes: Attributes = _NOTHING
     caller: Caller | None = None
     impersonator: Caller | None = None
-    """Who was authenticated, if they impersonate the caller."""
+    """The authenticated user, if it impersonates the caller."""
     decision: str = ""
     level: str = EXEMPT
     flow: str = ""
     lane: str = ""
     """readOnly or mutating, while it has a slot or waits for one."""
     waiting: asyncio.Future[None] | None = None
-    """For a slot."""
+    """The request is waiting for a slot."""
     reading: bool = False
     """Whether its body is still being read."""
     body_bytes: int = 0

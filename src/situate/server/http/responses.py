@@ -123,7 +123,7 @@ class Response:
         self.on_sent: Callable[[], None] | None = None
         """To call when the response has been sent, or cannot be."""
         self.pause_s = 0.0
-        """How long to read nothing more from the connection: of a client that was told to come again later."""
+        """How long to read nothing more from the connection, after a refusal with Retry-After."""
 
     @property
     def is_large(self) -> bool:
@@ -204,7 +204,7 @@ class Response:
             some = piece[start : start + JOIN_BYTES]
             transport.write(b"%x\r\n%b\r\n" % (len(some), some))
             await _drained(request, transport, deadline)
-            # Even if this client reads as fast as we write.
+            # Even if this client reads as fast as we write: other requests must run, too.
             await cast(Unread, request.protocol).take_turn()
 
     async def write_eof(self, data: bytes = b"") -> None:

@@ -28,7 +28,7 @@ from situate.server.identity.secret_files import IdentityError, SecretFile, read
 KEY: Final = "service-accounts.key"
 PREVIOUS: Final = "service-accounts.previous.json"
 MAX_PREVIOUS: Final = 10
-"""Former keys that still count. A rotation beyond that is refused."""
+"""How many former keys may still verify tokens. A further rotation is refused."""
 DEFAULT_OVERLAP: Final = timedelta(days=1)
 MAX_OVERLAP: Final = timedelta(days=365)
 
@@ -52,7 +52,7 @@ class AccountKeys:
     def __init__(
         self, key: ec.EllipticCurvePrivateKey, previous: Sequence[PreviousKey] = (), folder: Path | None = None
     ) -> None:
-        """With a folder, changes of its files are noticed."""
+        """With a folder, the keys follow changes of its files."""
         self._folder = folder
         self._files = (SecretFile(folder / KEY), SecretFile(folder / PREVIOUS)) if folder is not None else ()
         for file in self._files:
@@ -68,12 +68,12 @@ class AccountKeys:
         self._public[self.id] = (key.public_key(), None)
 
     def refresh(self) -> None:
-        """Read the files again if they have changed. If they cannot be read, the known keys count."""
+        """Read the files again if they have changed. If they cannot be read, keep the known keys."""
         if self._folder is not None and any(file.changed() for file in self._files):
             try:
                 self._use(_read_key(self._folder / KEY), read_previous(self._folder))
             except IdentityError as error:
-                _log.error("The keys of service accounts cannot be read; those known before count", err=str(error))
+                _log.error("The keys of service accounts cannot be read; keeping the known ones", err=str(error))
 
     def public(self, name: str, now: datetime) -> ec.EllipticCurvePublicKey | None:
         """The key with this id, if its tokens are still valid."""
@@ -91,10 +91,10 @@ def rotate_account_key(folder: Path, overlap: timedelta, now: datetime) -> None:
     former = _read_key(folder / KEY).public_key()
     kept = [one for one in read_previous(folder) if one.until > now and key_id(one.key()) != key_id(former)]
     if len(kept) >= MAX_PREVIOUS:
-        raise IdentityError(f"{folder / PREVIOUS} has {MAX_PREVIOUS} keys that still count; wait until one has ended")
+        raise IdentityError(f"{folder / PREVIOUS} has {MAX_PREVIOUS} keys that are still valid; wait until one expires")
     pem = former.public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
     kept.append(PreviousKey(pem.decode(), (now + overlap).astimezone(UTC).replace(microsecond=0)))
-    # In this order: whoever signs with the former key must find it among those that verify.
+    # In this order, so that tokens signed with the former key can always be verified.
     write_private(folder / PREVIOUS, msgspec.json.format(msgspec.json.encode(kept)) + b"\n")
     write_private(folder / KEY, certificates.key_pem(certificates.new_key()))
 

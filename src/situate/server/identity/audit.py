@@ -93,7 +93,7 @@ class AuditLog:
         """Whether records need the bodies of requests and responses."""
         self._policy = policy
         self._taken_bytes = 0
-        """Of bodies, ever."""
+        """How many bytes of bodies may be logged."""
         self._written_bytes = 0
         self._wall_ns = wall_ns
         self._max_file_bytes = max_file_bytes
@@ -121,7 +121,7 @@ class AuditLog:
         self._close_file()
 
     def start_stream(self, record: AuditRecord) -> None:
-        """Log a watch or a log that begins; `record` follows when it ends. Only a policy asks for that."""
+        """Log the start of a watch or a followed log; `record` follows when it ends. Only a policy asks for this."""
         if self._policy is None:
             return
         decision = decide(self._policy, record.caller, record.attributes)

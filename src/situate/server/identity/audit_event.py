@@ -32,7 +32,7 @@ class AuditRecord(Struct, frozen=True, gc=False):
     """A request that was answered."""
 
     caller: Caller | None
-    """Who sent it."""
+    """The user who sent it."""
     attributes: Attributes
     uri: str
     code: int

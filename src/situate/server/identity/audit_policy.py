@@ -67,7 +67,7 @@ class AuditPolicy(Struct, frozen=True, rename="camel"):
 
 
 class AuditDecision(NamedTuple):
-    """What the log has of a request."""
+    """How much of a request is logged."""
 
     level: str
     omit_stages: frozenset[str] = frozenset()

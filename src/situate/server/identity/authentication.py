@@ -60,7 +60,7 @@ class Authentication:
         self._bootstrap = bootstrap
         self._revoked = revoked
         self._issuers = issuers
-        """The authorities that count by now: those of an open connection, or of the TLS context, may not."""
+        """The authorities that are trusted now. An open connection or the TLS context may still have former ones."""
         self._anonymous = anonymous
         self._known: dict[tuple[bytes, str], _Known] = {}
 

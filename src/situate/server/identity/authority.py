@@ -68,7 +68,7 @@ class Authority:
     certificate: x509.Certificate
     key: ec.EllipticCurvePrivateKey
     previous: tuple[x509.Certificate, ec.EllipticCurvePrivateKey] | None = None
-    """The former authority, which counts until the overlap ends."""
+    """The former authority, trusted until the overlap ends."""
     previous_until: datetime = NEVER
     _issuers: frozenset[bytes] = frozenset()
 
@@ -86,7 +86,7 @@ class Authority:
         return self.pem + (certificates.pem(self.previous[0]) if self.previous is not None else b"")
 
     def issuers(self) -> frozenset[bytes]:
-        """The identifiers of the keys whose client certificates count."""
+        """The identifiers of the keys whose client certificates are accepted."""
         return self._issuers
 
     def _trusted(self) -> list[x509.Certificate]:
@@ -111,7 +111,7 @@ class Authority:
         sync_folder(self.folder)
 
     def for_servers(self, now: datetime) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
-        """Who signs what servers show: during the overlap the former authority, which all clients know."""
+        """The authority that signs server certificates: during the overlap the former one, which all clients know."""
         if self.previous is not None and now < self.previous_until:
             return self.previous
         return self.certificate, self.key
@@ -157,7 +157,7 @@ class Authority:
         return path
 
     def server_client(self, user: str, now: datetime) -> Credential:
-        """The certificate with which the server shows itself to agents."""
+        """The certificate with which the server authenticates to agents."""
         key = certificates.new_key()
         made = certificates.client_certificate(
             *self.for_servers(now), certificates.subject(user), key.public_key(), now

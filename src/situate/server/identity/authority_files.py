@@ -5,7 +5,8 @@
     ca.previous.json   the former authority, with its key, until the overlap ends
     ca.next.json       a rotation that has been decided and is not yet complete
 
-Writing ca.next.json decides a rotation. All that follows can be repeated: after a kill, whoever finds the file does it.
+Writing ca.next.json decides a rotation. The steps after it can be repeated: after a kill, the next reader
+completes them.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ def bootstrap_objects(client_ca: str) -> list[Object]:
             "metadata": {"name": DELEGATION, "namespace": "kube-system"},
             "data": {"client-ca-file": client_ca},
         },
-        # Anybody may read it: a node that joins compares the authority with the hash that it was given.
+        # Anybody may read it: a joining node compares the authority with the hash from its join command.
         {
             "apiVersion": "v1",
             "kind": "ConfigMap",

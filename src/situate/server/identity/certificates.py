@@ -21,7 +21,7 @@ from situate.server.identity.secret_files import IdentityError
 AUTHORITY_LIFE: Final = timedelta(days=3650)
 LEAF_LIFE: Final = timedelta(days=365)
 CLOCKS_DIFFER: Final = timedelta(hours=2)
-"""How far the clock of a verifier may be behind ours, or ours may be set back."""
+"""How far a verifier's clock may be behind ours, or ours be set back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ def is_issued_by(certificate: x509.Certificate, authority: x509.Certificate) -> 
 
 
 def key_identifier(authority: x509.Certificate) -> bytes:
-    """By which the certificates that it has signed name its key."""
+    """The identifier by which the certificates that it has signed name its key."""
     return authority.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value.digest
 
 
@@ -133,7 +133,7 @@ def signing_request(key: ec.EllipticCurvePrivateKey, name: x509.Name) -> bytes:
 
 
 def requested_key(request: bytes) -> ec.EllipticCurvePublicKey:
-    """The key of whoever signed the request. Raises IdentityError."""
+    """The public key of the request, which must be signed with it. Raises IdentityError."""
     try:
         read = x509.load_pem_x509_csr(request)
         key, signed = read.public_key(), read.is_signature_valid

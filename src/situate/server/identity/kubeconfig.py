@@ -52,7 +52,7 @@ def kubeconfig(url: str, ca: bytes, credential: Credential, namespace: str = "")
 
 
 def cluster_info(ca: str) -> str:
-    """A kubeconfig with the cluster's authority, and neither a user nor an address: whoever reads it has reached it."""
+    """A kubeconfig with the cluster's authority, but no user and no address: its reader already knows the address."""
     cluster = {"name": "", "cluster": {"server": "", "certificate-authority-data": _encoded(ca.encode())}}
     return yaml.safe_dump({"apiVersion": "v1", "kind": "Config", "clusters": [cluster]}, sort_keys=False)
 

@@ -6,7 +6,7 @@ up to a time are revoked:
     serial 1f2e3d 2027-11-16T12:00:00Z
     user system:node:n1 2026-11-16T12:00:00Z
 
-The file counts at the next request. What is in the file, a server copies to the ConfigMap within SHARE_S.
+A change of the file takes effect at the next request. A server copies the file to the ConfigMap within SHARE_S.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ NAME: Final = "situate-revoked"
 KEY: Final = "revoked"
 CONFIG_MAPS: Final = resource_of("v1", "configmaps")
 MAX_REVOKED: Final = 10_000
-"""Certificates and users. A list of more would not fit into an object."""
+"""The most entries, certificates and users: a longer list would not fit into an object."""
 SHARE_S: Final = 1.0
-"""How soon other servers of the same store learn of a revocation."""
+"""How often servers exchange revocations with others on the same store."""
 
 _log = Log(__name__)
 
@@ -45,9 +45,9 @@ _log = Log(__name__)
 @dataclass(frozen=True, slots=True)
 class RevocationList:
     serials: Mapping[int, datetime] = field(default_factory=dict)
-    """With the time when the certificate expires."""
+    """Serial numbers, with the time when the certificate expires."""
     users: Mapping[str, datetime] = field(default_factory=dict)
-    """With the time up to which their certificates are revoked."""
+    """Users, with the time up to which their certificates are revoked."""
 
     def has(self, serial: int, user: str, valid_from: datetime) -> bool:
         if serial in self.serials:
@@ -74,7 +74,7 @@ class RevocationList:
 
 NOTHING: Final = RevocationList()
 FOREVER: Final = datetime.max.replace(tzinfo=UTC, microsecond=0) - timedelta(days=1)
-"""For a certificate whose end is not known."""
+"""The expiry of a certificate whose own is not known."""
 
 
 def parse(text: str) -> RevocationList:
@@ -107,13 +107,13 @@ def revoke(path: Path, more: RevocationList, now: datetime) -> None:
     wanted = (read_revoked(path) | more).current(now)
     if len(wanted.serials) + len(wanted.users) > MAX_REVOKED:
         raise IdentityError(
-            f"{path} has {MAX_REVOKED} revocations already; `situate certificates rotate ca` makes them needless"
+            f"{path} has {MAX_REVOKED} revocations already; `situate certificates rotate ca` makes them unnecessary"
         )
     write_private(path, wanted.text().encode())
 
 
 class Revocations:
-    """What this server knows to be revoked. A revoked certificate stays so, whatever happens to the file and the
+    """The revocations that this server knows. A revoked certificate stays revoked, whatever happens to the file and the
     ConfigMap meanwhile."""
 
     def __init__(self, path: Path, objects: ObjectReader) -> None:
@@ -142,7 +142,7 @@ class Revocations:
         try:
             self._known |= read_revoked(self._path)
         except IdentityError as error:
-            _log.error("The revocations cannot be read; those known before count", err=str(error))
+            _log.error("The revocations cannot be read; keeping the known ones", err=str(error))
 
 
 class RevocationRegistry(Protocol):
@@ -199,7 +199,7 @@ async def share_always(registry: RevocationRegistry, path: Path) -> None:
 
 
 def shared(obj: Object) -> RevocationList:
-    """What the ConfigMap says; nothing if somebody has damaged it."""
+    """The revocations in the ConfigMap; none if it is damaged."""
     try:
         return parse((obj.get("data") or {}).get(KEY, ""))
     except (ValueError, AttributeError):

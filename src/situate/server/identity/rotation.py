@@ -59,7 +59,7 @@ def rotate_authority(folder: Path, overlap: timedelta, now: datetime) -> None:
 
 
 def finish_rotation(folder: Path, now: datetime) -> None:
-    """End the overlap: the former authority counts no more. The caller holds the lock."""
+    """End the overlap: the former authority is no longer trusted. The caller holds the lock."""
     authority = open_authority(folder, now)
     if authority.previous is None:
         raise IdentityError("no rotation of the authority is under way")

@@ -1,4 +1,4 @@
-"""Token buckets by key, for a limited number of keys: the budgets of callers that nobody knows."""
+"""Token buckets by key, for a limited number of keys: the rate limits of unknown callers."""
 
 from __future__ import annotations
 

@@ -40,9 +40,9 @@ class UserToken(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
     groups: tuple[str, ...] = ()
     uid: str = ""
     id: str = ""
-    """By which people name it; tokens that somebody else wrote into the file may have none."""
+    """Names the token in commands; tokens that others wrote into the file may have none."""
     expires: datetime | None = None
-    """None: never; only in files that somebody else wrote."""
+    """None: never expires; only in files that others wrote."""
 
     def is_good(self, now: datetime) -> bool:
         return self.expires is None or now < self.expires

@@ -36,7 +36,7 @@ class TokenRequests:
         self._new_uid = new_uid
 
     def create(self, target: Target, request: Object, caller: Caller) -> Object:
-        """The request with its token. The caller is authorized already."""
+        """The request with its token. The caller must be authorized."""
         metadata, spec = request.get("metadata", {}), dict(request.get("spec", {}))
         for field, wanted in (("name", target.name), ("namespace", target.namespace)):
             given = metadata.get(field, "")

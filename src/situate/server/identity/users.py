@@ -1,4 +1,4 @@
-"""The people of a cluster, and their credentials: client certificates and bearer tokens.
+"""The users of a cluster, and their credentials: client certificates and bearer tokens.
 
 Works on the directory of a cluster, whether its server runs or not. A running server notices every change at its next
 request. `users.json` has what was issued, and no secret: a certificate's serial number, never its key.
@@ -29,7 +29,7 @@ ISSUED: Final = "users.json"
 LOCK: Final = "users.lock"
 RESERVED: Final = "system:"
 MAX_NAME: Final = 64
-"""Of a common name in a certificate."""
+"""The longest common name in a certificate."""
 MAX_ISSUED: Final = 10_000
 TOKEN_BYTES: Final = 32
 ID_BYTES: Final = 5
@@ -83,7 +83,7 @@ class UserDirectory:
         return made
 
     def add_token(self, user: str, groups: Sequence[str], life: timedelta, now: datetime) -> str:
-        """The token, which is told once and stored nowhere."""
+        """Create a token and return it; only its hash is stored."""
         _check(user, groups)
         token, token_id = secrets.token_urlsafe(TOKEN_BYTES), secrets.token_hex(ID_BYTES)
         with self.locked():
@@ -114,7 +114,7 @@ class UserDirectory:
         return sorted(found, key=lambda one: (one.user, one.kind, one.expires or datetime.max.replace(tzinfo=UTC)))
 
     def remove(self, user: str, now: datetime) -> int:
-        """Revoke all credentials of a user, from the next request on. Returns how many were good until now."""
+        """Revoke all credentials of a user, from the next request on. Returns how many were valid until now."""
         with self.locked():
             revoked = read_revoked(self._revoked)
             good = {

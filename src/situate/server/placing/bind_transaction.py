@@ -147,7 +147,7 @@ class BindTransactions:
         guards: list[Guard],
         writes: list[Write],
     ) -> None:
-        """A pod or node that nobody can read is deleted."""
+        """Delete a pod or node that cannot be read."""
         if resource.kind == "Node":
             self._extend_node_write(cache, {"metadata": {"name": name}}, None, guards, writes)
             return

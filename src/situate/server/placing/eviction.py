@@ -52,7 +52,7 @@ REASONS: Final = {403: "Forbidden", 429: "TooManyRequests", 500: "InternalError"
 MILLION: Final = 1_000_000
 OK: Final = 200
 ATTEMPTS: Final = 20
-"""Decisions on one eviction, if the pod changes between its mark and its deletion each time; then 409."""
+"""How often to retry an eviction whose pod changes between its mark and its deletion; then 409."""
 
 T = TypeVar("T")
 

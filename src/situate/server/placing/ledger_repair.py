@@ -1,4 +1,4 @@
-"""Ledgers and decisions among values that cannot be read: what another release or a hand has left in the store."""
+"""Handles ledgers and decisions that cannot be read, because another release or somebody by hand wrote them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PODS: Final = BY_KIND["v1", "Pod"]
 
 
 def read_snapshot(held: StoredObject) -> tuple[SnapshotMetadata, Ledger]:
-    """Raises StatusError: no pod comes to a node whose ledger is not known."""
+    """Raises StatusError: no pod may be bound to a node whose ledger cannot be read."""
     try:
         return snapshots.decoded(held.value)
     except (ValueError, msgspec.MsgspecError) as error:
@@ -32,7 +32,7 @@ def read_snapshot(held: StoredObject) -> tuple[SnapshotMetadata, Ledger]:
 
 
 def read_decision(held: StoredObject) -> PlacementDecision | None:
-    """None for one that cannot be read: the next one replaces it."""
+    """None for a decision that cannot be read: the next one replaces it."""
     try:
         return decisions.decoded(held.value)
     except (ValueError, msgspec.MsgspecError):
@@ -42,12 +42,12 @@ def read_decision(held: StoredObject) -> PlacementDecision | None:
 def forget_pod(
     cache: CacheReader, namespace: str, name: str, config: msgspec.Raw, guards: list[Guard], writes: list[Write]
 ) -> None:
-    """A pod that nobody can read is deleted: its node's ledger becomes the sum of the others."""
+    """Delete a pod that cannot be read: its node's ledger becomes the sum of the others."""
     for held in cache.all(NODE_SNAPSHOTS):
         try:
             identity, ledger = read_snapshot(held)
         except StatusError:
-            continue  # nobody knows the room on that node
+            continue  # the free capacity of that node is unknown
         if any((one.namespace, one.name) == (namespace, name) for one in ledger.pods):
             left = _without(cache, ledger, namespace, name)
             if left is not None:
@@ -56,7 +56,7 @@ def forget_pod(
 
 
 def _without(cache: CacheReader, ledger: Ledger, namespace: str, name: str) -> Ledger | None:
-    """None if another pod cannot be read: then the sum stays, rather too large than too small, until that one is
+    """None if another pod cannot be read: then the sum stays, too large rather than too small, until that one is
     deleted as well."""
     left = Ledger()
     for one in ledger.pods:

@@ -43,7 +43,7 @@ class NodeLocks:
             await turn
         except asyncio.CancelledError:
             if turn.cancelled():
-                with suppress(ValueError):  # whoever released the lock since has passed over us
+                with suppress(ValueError):  # a release of the lock meanwhile has skipped us
                     waiting.remove(turn)
             else:
                 self.release(node)  # we had just acquired it

@@ -102,7 +102,7 @@ class SnapshotLag:
         return generate_latest(self.metrics)
 
     async def run(self) -> None:
-        self._lags = LagTracker()  # of an earlier run, nodes may be gone by now
+        self._lags = LagTracker()  # since an earlier run, nodes may have been deleted
         for held in self._registry.cache.all(NODES):  # marked by an earlier server
             if MARK in held.value and (_condition(held.object(NODES)) or {}).get("status") == "True":
                 self._marked[held.name] = None

@@ -2,7 +2,7 @@
 
 `start` loads the store page by page at one revision, then follows it. If the store has compacted the changes in
 between, the cache loads everything again and ends all watches with 410. If the store fails, the cache stops answering.
-A value that is no object of its kind is kept apart, and logged once: see `unreadable`.
+A value that cannot be read as an object of its kind is kept apart, and logged once: see `unreadable`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ MAX_LOGGED: Final = 100
 RELOADED: Final = "too old resource version: the history of changes was lost; list again"
 
 _NO_OBJECT: Final = ObjectKey("", "", "")
-"""A key that is no object's."""
+"""The key does not name an object."""
 _log = Log(__name__)
 
 
@@ -60,11 +60,11 @@ class Cache:
     """All objects, in key order, and their recent changes."""
 
     def __init__(self, store: Store, *, shared: bool = False) -> None:
-        """`shared`: others write to the store, too, so that every change is checked. All that is loaded is."""
+        """`shared`: others write to the store, too, so every change is checked. Everything loaded is always checked."""
         self._store = store
         self._shared = shared
         self.has_unreadable = False
-        """Whether there are values that are no objects. Whoever asks often asks this first."""
+        """Whether there are unreadable values. A cheap check to make first."""
         self._revision = 0
         self._resources: dict[str, ResourceCache] = {}
         self._expected: OrderedDict[str, tuple[bytes, SelectorValues]] = OrderedDict()
@@ -102,7 +102,7 @@ class Cache:
         return self._resources[PODS].on_node(node)
 
     def unreadable(self) -> Iterator[UnreadableObject]:
-        """All values that are no objects."""
+        """All unreadable values."""
         for cached in self._resources.values():
             yield from cached.unreadable.values()
 
@@ -212,9 +212,9 @@ class Cache:
         found = list(self.unreadable())
         self.has_unreadable = bool(found)
         for one in found[:MAX_LOGGED]:
-            _log.error("A stored value is no object; serving the rest", key=one.key, err=one.why)
+            _log.error("A stored value cannot be read as an object; serving the rest", key=one.key, err=one.why)
         if len(found) > MAX_LOGGED:
-            _log.error("More stored values are no objects; serving the rest", count=len(found) - MAX_LOGGED)
+            _log.error("More stored values cannot be read as objects; serving the rest", count=len(found) - MAX_LOGGED)
 
     async def _scan(self) -> tuple[list[Entry], Revision]:
         page = await self._store.scan(OBJECTS, limit=LOAD_PAGE)
@@ -297,7 +297,7 @@ class Cache:
         self._wake()
 
     async def _load_again(self) -> None:
-        """Load, however long the store does not answer."""
+        """Load, retrying for as long as the store does not answer."""
         while True:
             try:
                 return await self._load()
@@ -313,7 +313,9 @@ class Cache:
             if cached is not None:  # else a kind that only another server knows
                 after = None if entry is None else self._stored_object(object_key, entry)
                 if isinstance(after, UnreadableObject):
-                    _log.error("A stored value is no object; serving the rest", key=after.key, err=after.why)
+                    _log.error(
+                        "A stored value cannot be read as an object; serving the rest", key=after.key, err=after.why
+                    )
                     cached.apply_unreadable(revision, after)
                     self.has_unreadable = True
                 else:
@@ -368,7 +370,7 @@ def _parsed(key: str) -> ObjectKey:
 
 
 def _stored_or_none(entry: Entry | None) -> StoredObject | None:
-    """None, too, for a value that is no object."""
+    """None, too, for an unreadable value."""
     found = None if entry is None else _read(entry)
     return found if isinstance(found, StoredObject) else None
 
@@ -382,7 +384,7 @@ def _resource_caches(entries: list[Entry], revision: int) -> dict[str, ResourceC
     found: dict[str, list[Entry]] = {one.stored_as: [] for one in RESOURCES if one.stored}
     for entry in entries:
         same = found.get(_parsed(entry.key).stored_as)
-        if same is not None:  # else a kind that only another server knows, or no object's key
+        if same is not None:  # else a kind that only another server knows, or not the key of an object
             same.append(entry)
     return {
         one.stored_as: ResourceCache(one, revision, map(_read, found[one.stored_as])) for one in RESOURCES if one.stored

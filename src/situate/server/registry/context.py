@@ -39,7 +39,7 @@ class RegistryContext:
     new_uid: Callable[[], str]
     new_suffix: Callable[[], str]
     fence: Callable[[], Guard] | None = None
-    """A condition on every write, of a caller who writes only while it leads. Raises StatusError."""
+    """Returns a condition for every write of a caller that may write only while it leads. Raises StatusError."""
 
     def strategy(self, resource: Resource) -> Strategy:
         """The strategy of a kind; a kind without one has no rules of its own."""

@@ -58,7 +58,7 @@ async def delete(context: RegistryContext, target: Target, caller: Caller, optio
 async def _delete_unreadable(
     context: RegistryContext, target: Target, found: UnreadableObject, caller: Caller, options: DeleteOptions
 ) -> DeleteResult | Conflicted:
-    """At once, whatever its finalizers and its uid: nobody can read them. Admission sees its name alone."""
+    """Delete at once: finalizers and uid cannot be read. Admission sees only the name."""
     meta = {"name": found.name, **({"namespace": found.namespace} if found.namespace else {})}
     nothing = read_stored(found.key, codec.encode({"metadata": meta}), found.revision)
     _check_preconditions(target.resource, nothing, options)

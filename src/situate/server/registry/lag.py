@@ -1,4 +1,4 @@
-"""How far the watch cache is behind its store: measured every few seconds, for a health check and a metric."""
+"""Measures every few seconds how far the watch cache is behind its store, for a health check and a metric."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from situate.store.errors import StoreError
 
 EVERY_S: Final = 5.0
 BEHIND_S: Final = 5.0
-"""A cache that needs longer than this to have what the store has is behind."""
+"""A cache that takes longer than this to catch up with the store is behind."""
 BEHIND: Final = "the watch cache is at revision {revision}, and has not reached {newest} within {seconds:.0f} s"
 
 
 class CacheLag:
-    """Until it is measured, there is no lag."""
+    """Until the first measurement, the lag is 0."""
 
     def __init__(self, store: Store, cache: Cache, behind_s: float = BEHIND_S) -> None:
         self._store = store
         self._cache = cache
         self._behind_s = behind_s
         self.seconds = 0.0
-        """How long the cache took to have what the store had."""
+        """How long the cache took to catch up with the store."""
         self.problem = ""
 
     async def run(self, every_s: float = EVERY_S) -> None:
@@ -35,7 +35,7 @@ class CacheLag:
             await asyncio.sleep(every_s)
 
     async def measure(self) -> None:
-        """A store that does not answer has a problem of its own, which its own check names."""
+        """If the store does not answer, measure nothing: the check `store` reports that."""
         loop, newest = asyncio.get_running_loop(), Revision(0)
         try:
             newest = await self._store.revision()

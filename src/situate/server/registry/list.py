@@ -73,7 +73,7 @@ async def list_objects(
 
 
 def _warn_of_unreadable(cache: Cache, target: Target, selected: Selection) -> None:
-    """A list leaves nothing out silently. Which of them a selector would select, nobody knows."""
+    """Warn about what a list leaves out. Selectors cannot be applied to unreadable values, so all are named."""
     unreadable = cache.of(target.resource).unreadable
     if unreadable:
         found = [one for one in unreadable.values() if selected.namespace in ("", one.namespace)]

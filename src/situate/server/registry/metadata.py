@@ -45,7 +45,7 @@ def set_name_and_namespace(obj: Object, target: Target) -> None:
 
 
 def is_version(text: str) -> bool:
-    """Whether kube-apiserver takes the text for a version: a number from 1 to the end of uint64."""
+    """Whether kube-apiserver accepts the text as a resourceVersion: a number from 1 to uint64's maximum."""
     if not text or not text.isascii() or not text.isdecimal():
         return False
     digits = text.lstrip("0")

@@ -63,7 +63,7 @@ class TransactionExtension(Protocol):
         guards: list[Guard],
         writes: list[Write],
     ) -> None:
-        """The same, for the deletion of a value at this name that is no object."""
+        """The same, for the deletion of an unreadable value of this name."""
 
     def lock(
         self, resource: Resource, before: Object | None, after: Object | None, request: Any

@@ -89,7 +89,7 @@ class Registry:
         self._bookmarking: asyncio.Task[None] | None = None
 
     def fenced(self, fence: Callable[[], Guard]) -> Registry:
-        """The same registry for somebody who may write only while it leads. `fence` is called for each write: it
+        """The same registry for a caller that may write only while it leads. `fence` is called for each write: it
         returns a condition that the transaction checks, or raises StatusError."""
         other = copy(self)
         other._context = replace(self._context, fence=fence)

@@ -40,7 +40,7 @@ class ResourceCache:
         self.broadcaster: Final = Broadcaster()
         self._objects: dict[str, StoredObject] = {}
         self.unreadable: Final[dict[str, UnreadableObject]] = {}
-        """Values that are no objects, by key."""
+        """Unreadable values, by key."""
         for one in stored:
             if isinstance(one, UnreadableObject):
                 self.unreadable[one.key] = one
@@ -112,7 +112,7 @@ class ResourceCache:
             self._append_to_window(change)
 
     def apply_unreadable(self, revision: int, found: UnreadableObject) -> None:
-        """No watch is told: to them, the object stays as it was when it could be read."""
+        """Send no event: to watches, the object stays as it was when it could be read."""
         before, known = self._objects.pop(found.key, None), self.unreadable.get(found.key)
         if before is not None:
             self._keys.remove(found.key)

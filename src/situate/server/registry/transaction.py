@@ -88,7 +88,7 @@ async def commit(
 async def commit_deletion(
     context: RegistryContext, target: Target, found: StoredObject, dry_run: bool
 ) -> StoredObject | Conflicted:
-    """Delete a value that is no object, with what the extension forgets of it."""
+    """Delete an unreadable value, with what the extension has stored for it."""
     guards: list[Guard] = [At(found.key, Revision(found.revision))]
     writes: list[Write] = [Delete(found.key)]
     if context.extension is not None and target.resource.stored_as in EXTENDED:

@@ -1,4 +1,4 @@
-"""Stored values that are no objects of their kind: written by another release, or by hand.
+"""Stored values that cannot be read as objects of their kind: written by another release, or by hand.
 
 The cache keeps them apart. Nobody sees them as objects, so nobody fails on them: reads of one fail with the reason,
 lists have the others and a warning, watches keep the last state that could be read, and DELETE removes the value.
@@ -33,7 +33,7 @@ _STORED: Final = {one.stored_as: one for one in RESOURCES if one.stored and conv
 
 
 class UnreadableObject(Struct, frozen=True, gc=False, eq=False):
-    """A value that is no object, at its key."""
+    """An unreadable value and its key."""
 
     key: str
     namespace: str
@@ -41,7 +41,7 @@ class UnreadableObject(Struct, frozen=True, gc=False, eq=False):
     revision: int
     why: str
     last: StoredObject | None = None
-    """The object as it was when it could be read, if we have seen that."""
+    """The object as it was when it could be read, if we have seen it."""
 
 
 def read_value(object_key: ObjectKey, key: str, value: bytes, revision: int) -> StoredObject | UnreadableObject:
@@ -54,10 +54,10 @@ def read_value(object_key: ObjectKey, key: str, value: bytes, revision: int) -> 
 
 
 def _stored_form(object_key: ObjectKey, key: str, value: bytes) -> bytes:
-    """The value if it is in the stored form, or else in the stored form. Raises if it is not of its kind."""
+    """The value in the stored form, encoded again if necessary. Raises if it is not of its kind."""
     resource = _STORED[object_key.stored_as]
     if key != key_of(resource, object_key.namespace, object_key.name) or not object_key.name:
-        raise ValueError(f"its key is not that of one of the {resource.plural}")
+        raise ValueError(f"its key does not name one of the {resource.plural}")
     if bool(object_key.namespace) != resource.namespaced:
         raise ValueError(f"its key has {'no' if resource.namespaced else 'a'} namespace")
     if value.startswith(STORED_AS) and _is_stored_form(resource, object_key, value):
@@ -93,7 +93,7 @@ def unreadable_error(resource: Resource, found: UnreadableObject) -> StatusError
 
 
 def unreadable_warning(resource: Resource, found: Sequence[UnreadableObject]) -> str:
-    """With a list that has the others only."""
+    """The warning with a list that leaves these out."""
     names = [f"{one.namespace}/{one.name}" if one.namespace else one.name for one in found[:SHOWN]]
     more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
     return f"{len(found)} {resource.plural} cannot be read from the store and are not listed: {', '.join(names)}{more}"

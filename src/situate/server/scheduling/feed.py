@@ -64,7 +64,7 @@ class EngineFeed:
         tell: Callable[[Sequence[Change]], None],
         quarantine: Quarantine | None = None,
     ) -> None:
-        """`quarantine`: which objects the engine is not told of."""
+        """`quarantine`: the objects that are withheld from the engine."""
         self._store = store
         self._quarantine = quarantine
         self._cache = cache
@@ -73,7 +73,7 @@ class EngineFeed:
         self._models = {_folder(resource): model for resource, model in self._kinds}
         self.unreadable = 0
         self._kept: dict[str, bytes] = {}
-        """By key, the version that the engine keeps of an object that does not decode any more."""
+        """By key, the version that the engine keeps of an object that no longer decodes."""
         self.revision = 0
         """The last revision that was fed to the engine."""
 
@@ -90,7 +90,7 @@ class EngineFeed:
         self.revision = self._cache.revision
 
     def objects(self) -> list[Change]:
-        """All objects that the engine would be told of."""
+        """All objects that the engine would get."""
         seen = [_seen(model, stored.value) for resource, model in self._kinds for stored in self._cache.all(resource)]
         return self._allowed([one for one in seen if not isinstance(one, str)])
 
@@ -129,12 +129,12 @@ class EngineFeed:
                 self._kept.pop(key, None)
             return
         self.unreadable += 1
-        _log.error("The scheduler cannot read an object; going on without it", key=key, err=seen)
+        _log.error("The scheduler cannot read an object; continuing without it", key=key, err=seen)
         if before is not None and key not in self._kept and len(self._kept) < MOST_KEPT:
             self._kept[key] = before
 
     def _remove(self, model: type[Model], key: str, value: bytes, changes: list[Change]) -> None:
-        """If the engine was told of an earlier version only, that one is gone."""
+        """If the engine has an earlier version, that one is removed."""
         change = _gone(model, self._kept.pop(key, value))
         if change is not None:
             changes.append(change)
@@ -154,7 +154,7 @@ def _seen(model: type[Model], value: bytes) -> Change | str:
 
 
 def _gone(model: type[Model], value: bytes) -> Change | None:
-    """None: the engine was never told of it."""
+    """None: the engine never had it."""
     try:
         if model is not Pod and model is not Node:
             found: Any = decode(model, value)

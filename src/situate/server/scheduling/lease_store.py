@@ -27,8 +27,8 @@ from situate.store.entries import Revision
 from situate.store.transactions import At, Guard
 
 RULES: Final = ElectionRules(*LEASE, lease_s=15, renew_deadline_s=15, retry_s=5, first_term=1, fenced=True)
-"""Renewed rarely: each renewal has the writes of that moment judged again."""
-LOST: Final = "the lease {lock} is not held any more, so nothing was written"
+"""Renewed rarely: each renewal makes the writes in flight retry."""
+LOST: Final = "the lease {lock} is no longer held, so nothing was written"
 
 _log = Log(__name__)
 
@@ -53,8 +53,8 @@ class RegistryLeaseStore:
             raise LeaseError(error.reason, error.message) from error
 
     async def _replace_unreadable(self, error: StatusError) -> None:
-        """Nobody can hold a lease that cannot be read, and nobody else would make another. If it was held after all,
-        by a server of another release, the fence keeps that one from writing."""
+        """Replace a lease that cannot be read: nothing else would. If a server of another release holds it after all,
+        the fence keeps that server from writing."""
         _log.error("A leader's lease cannot be read; making another", lock=self.name, err=error.message)
         with lease_errors(StatusError):
             await self._registry.delete(self._target, self._caller)

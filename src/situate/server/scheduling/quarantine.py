@@ -1,4 +1,4 @@
-"""Keeps objects on which an engine failed away from the next engine, so that one of them does not end scheduling.
+"""Withholds objects on which an engine failed from the next engine, so that one object does not stop scheduling.
 
 An engine that raised is not used again. Before the next one begins, other engines try the changes of the step that
 failed, in halves, together with everything else, until each object that makes them fail is known. What is withheld is
@@ -20,7 +20,7 @@ from situate.loop.logs import Log
 MOST_TRIALS: Final = 64
 """How many engines to try after one failure."""
 STEPS: Final = 4
-"""Steps of a trial: what is told in the first is decided on in those after it."""
+"""Steps of a trial: the first takes the changes, and the others decide on them."""
 HELD_FIRST_S: Final = 60.0
 HELD_LAST_S: Final = 3_600.0
 """How long an object is withheld at least: twice as long with each failure. After that, its next version is tried."""
@@ -73,7 +73,7 @@ class Quarantine:
             seconds = min(HELD_FIRST_S * 2.0 ** min(times - 1, 30), HELD_LAST_S)
             self._held[one] = _Held(self._clock() + seconds, times)
             kind, namespace, name = one
-            text = "The scheduler fails on an object, and goes on without it"
+            text = "The scheduler fails on an object; continuing without it"
             _log.error(text, kind=kind, namespace=namespace, name=name, err=why, seconds=seconds)
         while len(self._held) > MOST_HELD:
             del self._held[next(iter(self._held))]
@@ -121,7 +121,7 @@ def find_guilty(
 
 
 def _failure(make: MakeEngine, changes: Sequence[Change], now: int) -> str:
-    """How an engine that decides fails on these changes; "" if it does not."""
+    """How an engine fails when it decides on these changes; "" if it does not."""
     try:
         engine = make()
         engine.step(now, [Leading(True), *changes])

@@ -57,7 +57,7 @@ class SchedulerSettings:
     identity: str = "situate"
     host: str = ""
     quarantine: Quarantine | None = None
-    """Where to look for what an engine failed on. None: nowhere."""
+    """Finds the object on which an engine failed. None: do not look."""
 
 
 class LostTermError(Exception):
@@ -75,7 +75,7 @@ class Scheduler:
         settle: Callable[[EngineFeed], Awaitable[None]] | None = None,
         blame: Callable[[EngineError], None] | None = None,
     ) -> None:
-        """`settle`: before it begins; `blame`: when its engine fails."""
+        """It calls `settle` before it begins, and `blame` when its engine fails."""
         self._settle = settle
         self._blame = blame
         self.session = session
@@ -164,7 +164,7 @@ async def open_scheduler(
 
 
 async def _tell_pod(registry: Registry, one: Identity, why: str, component: str, now_ns: int) -> None:
-    """The event on a pod that no engine is told of."""
+    """The event about a pod that is withheld from the engines."""
     kind, namespace, name = one
     held = registry.cache.get(PODS, namespace, name) if kind == "Pod" else None
     if held is not None:

@@ -1,6 +1,6 @@
 """The table of each resource. Objects are in the requested version, with metadata.resourceVersion.
 
-An object that cannot be printed, because another release or a hand stored what our validation refuses, has a row with
+An object that cannot be printed, because another release or somebody by hand stored it, has a row with
 its name. The others have theirs.
 """
 

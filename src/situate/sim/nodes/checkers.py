@@ -31,9 +31,9 @@ ENDED: Final = ("Succeeded", "Failed")
 JOBS: Final = "/objects/batch/jobs/"
 SCALED: Final = ("/objects/apps/deployments/", "/objects/apps/statefulsets/")
 SURGE: Final = 0.25
-"""How many pods more a Deployment may have while it is updated, by its defaults."""
+"""How many extra pods a Deployment may have during a rollout, by its defaults (maxSurge)."""
 SEEN_S: Final = 60.0
-"""For how long a controller may act on what its workload asked for before."""
+"""For how long a controller may act on an older size of its workload."""
 REMEMBERED: Final = 100
 SLACK_S: Final = 0.01
 """Times are rounded to milliseconds."""
@@ -80,7 +80,7 @@ class PodCountChecker:
         self._loop = loop
         self._log = log
         self._asked: dict[str, deque[tuple[float, int]]] = {}
-        """What each Deployment and StatefulSet asked for lately."""
+        """The recent sizes of each Deployment and StatefulSet."""
         self._completions: dict[str, int] = {}
 
     def workload(self, key: str, value: bytes) -> None:
@@ -101,10 +101,10 @@ class PodCountChecker:
         elif name in self._asked:
             most = self._most(self._asked[name])
             if len(active) > most + ceil(SURGE * most):
-                self._log.violation(f"{name} has {len(active)} pods, and asked for {most}")
+                self._log.violation(f"{name} has {len(active)} pods; it asked for {most}")
 
     def _most(self, asked: deque[tuple[float, int]]) -> int:
-        """The largest number that was asked for lately: a controller may not know the newest yet."""
+        """The largest recent size: a controller may not have seen the newest one yet."""
         most, until = 0, self._loop.now
         for at, replicas in reversed(asked):
             if self._loop.now - until > SEEN_S:

@@ -40,7 +40,7 @@ NOTICES_S: Final = 1.5
 BEHIND_S: Final = 5.0
 """How old a write may be that a server has not seen."""
 START_AGAIN_S: Final = 1.0
-"""The pause before a server that found no store is started again."""
+"""The pause before a server that did not reach the store is started again."""
 
 
 class PartEndedError(Exception):
@@ -145,7 +145,7 @@ class SimulatedServer:
         while isinstance(error, BaseExceptionGroup):
             error = error.exceptions[0]
         if isinstance(error, StoreError | StatusError) and not process.ready:
-            self._log.record(f"{self.name} finds no store, and is started again")
+            self._log.record(f"{self.name} does not reach the store, and is started again")
             self.process = None
             self._loop.call_later(START_AGAIN_S, self.begin, context=self._loop.world.context())
             return
@@ -207,7 +207,7 @@ class SimulatedControlPlane:
             await one.kill()
 
     def is_behind(self, process: ControlPlaneProcess) -> bool:
-        """Whether it has not seen a write that is some time old."""
+        """Whether it has not seen a write for too long."""
         shared = self.shared
         late = self._loop.now - shared.newest_at > BEHIND_S
         return late and process.registry.cache.revision < shared.newest

@@ -24,9 +24,9 @@ PAUSE_S: Final = 0.1
 PROBE_S: Final = 0.5
 """The pause between two probes."""
 PROBE_TIMEOUT_S: Final = 1.0
-"""An endpoint that does not answer a probe in this time is left."""
+"""If an endpoint does not answer a probe in this time, use the next one."""
 KEEPALIVE_MS: Final = 6_000
-"""How often HTTP/2 pings a connection on which nothing comes. etcd closes connections that ping more often than every
+"""How often to ping an HTTP/2 connection that receives nothing. etcd closes connections that ping more often than every
 five seconds."""
 PING_TIMEOUT_MS: Final = 3_000
 """A connection whose ping is not answered in this time is closed. gRPC's own default is a minute."""
@@ -101,8 +101,8 @@ class EtcdClient:
         raise UnavailableError("etcd accepts none of our tokens")
 
     async def probe(self, tick: Callable[[], None]) -> None:
-        """Ask for a read until closed. Leave an endpoint that does not answer, and note that in `problem`. Call `tick`
-        after each answer, or when there was none in time."""
+        """Probe with reads until closed. Leave an endpoint that does not answer, and set `problem`. Call `tick`
+        after each answer or timeout."""
         request = RANGE.request(key=self.settings.prefix.encode(), count_only=True)
         down_since: float | None = None
         while not self._closed:

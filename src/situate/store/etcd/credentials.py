@@ -1,4 +1,4 @@
-"""The files with which a server shows itself to etcd: an authority, a certificate, a user. Reads them once."""
+"""Reads etcd's credentials from files, once: an authority, a client certificate, a user and password."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from situate.store.etcd.settings import EtcdSettings
 
 MAX_FILE_BYTES: Final = 1 << 20
 ETCD: Final = ("etcd://", "etcds://")
-TOGETHER: Final = "--etcd-certfile and --etcd-keyfile go together"
-NOT_ETCD: Final = "--etcd-cafile, --etcd-certfile, --etcd-keyfile and --etcd-user-file are for a store on etcd"
+TOGETHER: Final = "--etcd-certfile and --etcd-keyfile must be given together"
+NOT_ETCD: Final = "--etcd-cafile, --etcd-certfile, --etcd-keyfile and --etcd-user-file need a store on etcd"
 
 
 def etcd_credentials(

@@ -42,7 +42,7 @@ async def write_marker(client: EtcdClient, keys: Keys, marker: StoreMarker) -> N
 
 
 def _replace(keys: Keys, found: StoreMarker | None, made: StoreMarker) -> Any:
-    """If it is still the one that was found."""
+    """Replace it, if it is still the one that was found."""
     compare = message("Compare")
     if found is None:
         unchanged = compare(key=keys.format, result=EQUAL, target=OF_MODIFIED, mod_revision=0)

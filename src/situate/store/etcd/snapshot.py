@@ -44,8 +44,8 @@ async def etcd_snapshot(settings: EtcdSettings) -> tuple[StoreMarker, int, list[
 
 
 async def fill_etcd(settings: EtcdSettings, identity: str, entries: Iterable[BackupEntry]) -> int:
-    """Write everything into an empty prefix. Until the end its marker says that it is not whole, and no server opens
-    it. Returns the revision."""
+    """Write everything into an empty prefix. Until it is complete, its marker says so, and no server opens it.
+    Returns the revision."""
     client, keys = EtcdClient(settings), Keys(settings.prefix)
     marker = StoreMarker(FORMAT, __version__, identity, restoring=True)
     try:

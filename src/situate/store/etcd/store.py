@@ -62,7 +62,7 @@ class EtcdStore:
 
     @classmethod
     async def open(cls, settings: EtcdSettings) -> Self:
-        """UnavailableError if no endpoint answers. The problem is known from the first second of an outage on."""
+        """UnavailableError if no endpoint answers. `problem` shows an outage within its first second."""
         store = cls(EtcdClient(settings))
         try:
             store.marker = await open_marker(store._client, store._keys)
@@ -232,7 +232,7 @@ class EtcdStore:
         return await self.ttl_s(lease) >= 0
 
     async def ttl_s(self, lease: LeaseId) -> int:
-        """How long the lease still lives; less than 0: it has ended."""
+        """The remaining time to live of the lease; negative: it has expired."""
         return int((await self._client.ask(LEASE_TIME_TO_LIVE, LEASE_TIME_TO_LIVE.request(ID=lease))).TTL)
 
     # -- the end -------------------------------------------------------------------------------------------------

@@ -1,8 +1,7 @@
 """A watch on etcd: one stream. When it breaks, it is reopened after the last event, at the next endpoint.
 
-A stream on which nothing comes is asked for its progress. If it is silent all the same, or the client has left its
-endpoint, it counts as broken: so a watch does not wait for a member that is frozen while reads and writes go on at
-another.
+The watch asks a silent stream for its progress. If the stream stays silent, or the client has left its endpoint, it
+counts as broken: so a watch does not wait for a frozen member while reads and writes go on at another.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from situate.store.etcd.translation import Keys, batches
 
 ASK_AGAIN_S: Final = 0.1
 QUIET_TICKS: Final = 4
-"""After so many ticks without a word, a stream is asked for its progress. The store ticks with its probes."""
+"""After this many ticks without a message, ask a stream for its progress. The store ticks with its probes."""
 SILENT_TICKS: Final = 10
 """After so many, it counts as broken. etcd does not answer while it reads a long history for a watch, so this doubles
 each time that a stream breaks before its first word."""
@@ -47,10 +46,10 @@ class EtcdWatch:
         self._progress_from = 0
         self._asking: asyncio.Task[None] | None = None
         self._reader: asyncio.Task[Any] | None = None
-        """The task that waits for the next word."""
+        """The task that waits for the next message."""
         self._interrupted = False
         self._quiet = 0
-        """Ticks without a word, while somebody reads."""
+        """Ticks without a message, while somebody reads."""
         self._patience = SILENT_TICKS
         self._sending: asyncio.Task[None] | None = None
         self._closed = False
@@ -85,7 +84,7 @@ class EtcdWatch:
         return batch
 
     async def _read(self) -> Any:
-        """The next word. `_interrupt` may cancel this, and nothing else of the reader."""
+        """The next message. `_interrupt` may cancel this, and nothing else of the reader."""
         self._reader, self._quiet = asyncio.current_task(), 0
         try:
             call = self._call or await self._open()

@@ -101,7 +101,7 @@ class TransactionLog:
         return answers, []
 
     def _lending(self, run: Callable[[], T], need: Need = Need.DELETE) -> T:
-        """Do it; if there is no room, again with the reserve."""
+        """Run it; if there is no room, again with the reserve."""
         try:
             return run()
         except StoreFullError:

@@ -27,11 +27,11 @@ def _with_identity(connection: apsw.Connection) -> None:
 
 
 STEPS: Final[Mapping[int, Callable[[apsw.Connection], None]]] = {2: _with_identity}
-"""By the format that they lead to. Each gets the file in the format before."""
+"""The migrations, by the format that they produce from the one before."""
 
 
 def introduce(connection: apsw.Connection) -> None:
-    """What a new file says about itself."""
+    """The metadata of a new file."""
     made = {RELEASE: __version__, IDENTITY: secrets.token_hex(IDENTITY_BYTES)}
     connection.executemany("INSERT INTO about VALUES (?, ?)", made.items())
 
@@ -50,7 +50,7 @@ def migrate(connection: apsw.Connection, found: int) -> None:
 def load_marker(connection: apsw.Connection) -> StoreMarker:
     about = read_about(connection)
     if RELEASE not in about or IDENTITY not in about:
-        raise CorruptError(f"the file does not say who wrote it: there are {sorted(about)}")
+        raise CorruptError(f"the table about is incomplete: it has {sorted(about)}")
     return StoreMarker(FORMAT, about[RELEASE], about[IDENTITY])
 
 

@@ -38,7 +38,7 @@ OVERWRITE_BYTES: Final = 64 << 10
 BALLAST_SUFFIX: Final = ".reserve"
 NO_LIMIT: Final = 1 << 62
 WHOLE: Final = 2
-"""The halves of a reserve."""
+"""How many halves the reserve has."""
 _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
 _OWNER_ONLY: Final = 0o600
 
@@ -70,7 +70,7 @@ def need_of(transaction: Transaction, find: Callable[[str], Entry | None]) -> Ne
 
 
 def is_out_of_room(error: apsw.Error, connection: apsw.Connection) -> bool:
-    """Whether a failed write only found no room. A failed fsync is another matter, whatever its reason."""
+    """Whether a write failed only for lack of room. A failed fsync never counts as that."""
     if isinstance(error, apsw.FullError):
         return True
     if not isinstance(error, apsw.IOError):
@@ -88,7 +88,7 @@ class KeptRoom(Protocol):
         """Give up all but so many halves."""
 
     def restored(self) -> bool:
-        """Whether both halves are kept again, and there is room beside them."""
+        """Fill the reserve again. Returns whether both halves are reserved, with room to spare."""
 
     def free_bytes(self) -> int:
         """The room for ordinary writes."""
@@ -132,7 +132,7 @@ class Ballast:
         try:
             os.posix_fallocate(self.handle, 0, WHOLE * self.half_bytes)
         except OSError:
-            os.ftruncate(self.handle, 0)  # somebody was faster: what there is belongs to deletes
+            os.ftruncate(self.handle, 0)  # another program was faster: what is left is for deletes
             return False
         return True
 
@@ -189,13 +189,13 @@ class FileLimit:
 
 
 class Room:
-    """The state of the store: full or not. Only the writer thread changes it."""
+    """Tracks whether the store is full. Only the writer thread changes it."""
 
     def __init__(self, *reserves: KeptRoom) -> None:
         self._reserves = reserves
         self._kept = WHOLE
         self.full = False
-        """Whether an ordinary write found no room, and there is none since. Any thread may ask."""
+        """Whether there is no room for ordinary writes. Any thread may ask."""
         self.free_bytes = 0
         """The room for ordinary writes as of the last `look`."""
         if not self._restored():
@@ -216,7 +216,7 @@ class Room:
         return all(restored)
 
     def look(self) -> None:
-        """Find out whether there is room again, though nobody writes."""
+        """Check whether there is room again, even if nobody writes."""
         admits = self.admits()
         rooms = [(reserve.free_bytes(), reserve.margin_bytes) for reserve in self._reserves]
         self.free_bytes = min((free for free, _ in rooms), default=0)
@@ -224,7 +224,7 @@ class Room:
             self.full = False
 
     def lend(self, need: Need) -> bool:
-        """Give up what such a write may take. False: it has been given up already."""
+        """Release what such a write may take from the reserve. False: it was released before."""
         kept = WHOLE - need
         if kept >= self._kept:
             return False

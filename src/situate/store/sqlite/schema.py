@@ -122,7 +122,7 @@ def _make_or_migrate(connection: apsw.Connection) -> None:
             connection.execute(f"PRAGMA application_id = {APPLICATION}")
             connection.execute(f"PRAGMA user_version = {FORMAT}")
     elif application != APPLICATION:
-        raise StoreError("the file is a database of something else")
+        raise StoreError("the file is another program's database")
     else:
         migrate(connection, version)
 
@@ -131,7 +131,7 @@ def _check_counters(connection: apsw.Connection) -> None:
     counters = load_counters(connection)
     (newest,) = one(connection, "SELECT coalesce(max(id), 0) FROM log")
     if newest >> PLACE_BITS > counters[REVISION] or counters[COMPACTED] > counters[REVISION]:
-        raise CorruptError(f"the counters do not fit the log: {counters}, and its last row is {newest}")
+        raise CorruptError(f"the counters do not match the log: {counters}, and its last row is {newest}")
 
 
 def _check_live(connection: apsw.Connection) -> None:
@@ -143,7 +143,7 @@ def _check_live(connection: apsw.Connection) -> None:
     )
     (unheld,) = one(connection, "SELECT count(*) FROM live WHERE lease <> 0 AND lease NOT IN (SELECT id FROM lease)")
     if astray or unheld:
-        raise CorruptError(f"{astray} keys stand at rows that are not theirs, {unheld} at leases that are not there")
+        raise CorruptError(f"{astray} keys refer to rows of other keys, {unheld} to leases that do not exist")
 
 
 def load_counters(connection: apsw.Connection) -> dict[str, int]:

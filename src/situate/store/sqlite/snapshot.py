@@ -19,7 +19,7 @@ from situate.store.sqlite.rows import NO_ROW, by_number, checksum, last_number, 
 
 CHUNK: Final = 500
 BUMP: Final = 1_000_000_000
-"""How far a restored store is ahead of all that clients can have seen. etcd's documentation uses the same number."""
+"""How far a restored store's revisions are beyond all that clients have seen: the number in etcd's documentation."""
 ROWS_PER_REVISION: Final = 10_000
 
 
@@ -72,7 +72,7 @@ def make_store(path: Path, identity: str, after: int, entries: Iterable[BackupEn
     """A new file with these entries, whole and synced. Returns its revision.
 
     All are written at new revisions, far beyond `after`, the newest that anybody has seen, and all history before them
-    is compacted. So a client that resumes a watch is told to list again, and a write on the condition of an old version
+    is compacted. So a client that resumes a watch has to list again, and a write on the condition of an old version
     is refused, even if the store goes back in time.
     """
     connection = file.open_writer(path)

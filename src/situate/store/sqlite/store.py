@@ -29,7 +29,7 @@ READERS: Final = 2
 LEASE_BITS: Final = 62
 RETRY_EXPIRY_S: Final = 1.0
 LOOK_S: Final = 1.0
-"""How often to look whether the file is still there, and whether a full disk has room again."""
+"""How often to check that the file still exists, and whether a full disk has room again."""
 PROBLEM: Final = "there is no room for {path}: writes are refused, and deletes still work; free some room on its disk"
 FULL: Final = "There is no room for {path}: writes are refused, and deletes still work"
 NOT_FULL: Final = "There is room for {path} again"
@@ -223,7 +223,7 @@ class SqliteStore:
     # -- the file ------------------------------------------------------------------------------------------------
 
     async def _look(self) -> None:
-        """Until the file is gone: a write to it would be acknowledged, and lost."""
+        """Runs until the file is gone: then a write would be acknowledged, and lost."""
         was_full = False
         while self._lock.holds(self._path):
             await self._perform(_look_at_room)

@@ -1,7 +1,7 @@
 """Checks that stored JSON has the shape of its kind: every field that we know has its type.
 
-It reads no times and no quantities and ignores fields that it does not know, so it costs a third of decoding. Whoever
-works on a stored object relies on its shape.
+It reads no times and no quantities and ignores fields that it does not know, so it costs a third of decoding. Code
+that works on stored objects relies on their shape.
 """
 
 from functools import cache
@@ -36,7 +36,7 @@ def shape_of(api_version: str, kind: str) -> msgspec.json.Decoder[Any]:
     """Its `decode` raises msgspec.DecodeError for another shape. The fields of the result have the prefix `f_`."""
     found = message_of(api_version, kind)
     if found is None:
-        raise ValueError(f"there is no {kind} in {api_version}")
+        raise ValueError(f"unknown kind: {kind} in {api_version}")
     return msgspec.json.Decoder(_struct(found.name))
 
 

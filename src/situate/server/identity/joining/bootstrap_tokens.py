@@ -2,7 +2,7 @@
 
 They have the names of Kubernetes: a Secret `bootstrap-token-<id>` in kube-system, the user `system:bootstrap:<id>` and
 the group `system:bootstrappers`. Unlike kubeadm's, the Secret has only a hash of the token. Servers on one store share
-the tokens, and one delete of the Secret is the one use.
+the tokens. Deleting the Secret uses the token up.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ GROUP: Final = "system:bootstrappers"
 DEFAULT_LIFE: Final = timedelta(hours=1)
 MAX_LIFE: Final = timedelta(days=7)
 MAX_FAILURES: Final = 10
-"""Wrong secrets for one token, after which this server refuses the token altogether."""
+"""After this many wrong secrets for one token, the server refuses the token."""
 MAX_COUNTED: Final = 10_000
-"""Tokens with failures that a server remembers. Only existing tokens count, and administrators create those."""
+"""How many tokens with failures a server remembers. Only existing tokens count, and administrators create those."""
 
 SECRETS: Final = resource_of("v1", "secrets")
 _ALPHABET: Final = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 
 class BootstrapToken(NamedTuple):
-    """What the Secret of a token says."""
+    """The content of a token's Secret."""
 
     id: str
     sha256: str

@@ -30,10 +30,10 @@ PLURAL: Final = "nodejoins"
 MAX_REQUEST_BYTES: Final = 16 * 1024
 NODE_OBJECTS: Final = resource_of("v1", "nodes")
 
-USED: Final = "the token was used already"
+USED: Final = "the token has already been used"
 OTHER_NODE: Final = 'the token is for node "{}"'
 OWN_ONLY: Final = 'node "{}" can only renew its own certificate'
-EXISTS: Final = "the node exists already; `situate token create --node {}` makes a token with which it can join again"
+EXISTS: Final = "the node already exists; `situate token create --node {}` makes a token with which it can join again"
 
 
 class JoinRegistry(Protocol):
@@ -59,7 +59,7 @@ class NodeJoins:
         return {(API_GROUP, PLURAL, ""): CreateHandler(call, API_VERSION, KIND)}
 
     async def create(self, join: Object, caller: Caller, *, dry_run: bool = False) -> Object:
-        """The NodeJoin with the certificate. The caller is authorized already."""
+        """The NodeJoin with the certificate. The caller must be authorized."""
         spec = join.get("spec") or {}
         node, request = spec.get("nodeName", ""), spec.get("request", "")
         if wrong := subdomain(node):
@@ -83,14 +83,14 @@ class NodeJoins:
         return {**join, "status": status}
 
     async def _use_up(self, caller: Caller, node: str) -> None:
-        """The token counts as used before anything is signed: whoever deletes its Secret is the one who joins."""
+        """Use the token up before signing anything: of several requests, the one that deletes the Secret joins."""
         token = self._tokens.token(caller.name.removeprefix(USER))
         if token is None:
             raise _refused(node, USED)
         if token.node not in ("", node):
             raise _refused(node, OTHER_NODE.format(token.node))
         if not token.node and self._registry.cache.get(NODE_OBJECTS, "", node) is not None:
-            # Otherwise whoever adds a machine could take over another one.
+            # Otherwise a new machine could take over an existing node.
             raise _refused(node, EXISTS.format(node))
         try:
             await self._registry.delete(

@@ -1,4 +1,4 @@
-"""NodeJoin: a node asks for its certificate. identity/joining answers it; nothing is stored."""
+"""NodeJoin: a node requests its certificate. identity/joining answers it; nothing is stored."""
 
 from typing import Final
 
