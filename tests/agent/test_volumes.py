@@ -1,12 +1,13 @@
 """Volumes as directories."""
 
+import stat
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from situate.agent.environment import ContainerConfigError, EnvironmentSources
-from situate.agent.volumes import prepare_volumes, variable_of, volume_references
+from situate.agent.volumes import VolumeOwner, prepare_volumes, variable_of, volume_references
 
 AROUND = EnvironmentSources(
     "10.0.0.1",
@@ -116,3 +117,24 @@ def test_what_has_to_be_read_first() -> None:
         ("Secret", "keys"),
         ("Secret", "more"),
     ]
+
+
+def test_a_directory_goes_to_the_containers_user_after_all_that_is_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever owns a directory can put a symbolic link into it: the agent may be root, and must not follow that."""
+    secret = tmp_path / "secret"
+    secret.mkdir(mode=0o700)
+    give = VolumeOwner.give
+
+    def give_to_an_attacker(self: VolumeOwner, path: Path, mode: int) -> None:
+        give(self, path, mode)
+        for inner in list(path.iterdir()) if path.is_dir() else ():
+            if inner.is_dir():
+                inner.rename(tmp_path / "away")
+                inner.symlink_to(secret)
+
+    monkeypatch.setattr(VolumeOwner, "give", give_to_an_attacker)
+    items = {"name": "conf", "items": [{"key": "a", "path": "deep/x"}]}
+    prepare_volumes(pod({"name": "data", "configMap": items}), tmp_path / "volumes", AROUND)
+    assert stat.S_IMODE(secret.stat().st_mode) == 0o700

@@ -162,7 +162,8 @@ def _fill(path: Path, files: Mapping[str, tuple[bytes, int]], owner: VolumeOwner
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(data)
         owner.give(file, mode)
-    for directory in (made, *(one for one in made.rglob("*") if one.is_dir())):
+    # The innermost first: whoever owns a directory can replace what is in it by symbolic links.
+    for directory in (*sorted((one for one in made.rglob("*") if one.is_dir()), reverse=True), made):
         owner.give(directory, 0o755)
     made.replace(path)
 

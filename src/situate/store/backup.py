@@ -89,7 +89,8 @@ def write_backup(
     """Write a temporary file, verify it, and rename it. Replaces an existing file of this name."""
     new = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
-        handle = os.open(new, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, OWNER_ONLY)
+        new.unlink(missing_ok=True)  # of a process that was killed, or of somebody who wants to read it
+        handle = os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, OWNER_ONLY)
         with os.fdopen(handle, "wb") as raw:
             with gzip.GzipFile("", "wb", COMPRESSION, raw, mtime=0) as packed:
                 end = _write(packed, header, entries, files)

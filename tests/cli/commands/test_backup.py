@@ -1,6 +1,7 @@
 """Backup and restore of a cluster: whole or not at all, never back in time unnoticed, and never over newer data."""
 
 import json
+import os
 import random
 import shutil
 import signal
@@ -17,7 +18,7 @@ from server.faults.process import Plane
 from server.faults.wire import Wire
 from situate.cli import main
 from situate.cli.control_plane.backups import finish_restore
-from situate.store.backup import verify_backup
+from situate.store.backup import BackupHeader, verify_backup, write_backup
 from situate.store.errors import BackupError
 from situate.store.sqlite.snapshot import snapshot_of
 
@@ -251,3 +252,13 @@ def test_kill_9_in_a_restore_leaves_the_old_state_or_the_new_one_whole(folder: P
     # And again, to the end.
     says("restore", folder / "backup", "--dir", folder / "plane", "--force")
     assert stored(folder / "plane") == {"m1", "m2"}
+
+
+def test_a_backup_is_not_written_into_a_file_that_somebody_has_put_in_its_place(tmp_path: Path) -> None:
+    waiting = tmp_path / f".saved.{os.getpid()}.new"
+    waiting.touch(mode=0o666)
+    header = BackupHeader(format=1, release="1", identity="", revision=1, created="")
+    with waiting.open("rb") as spy:
+        write_backup(tmp_path / "saved", header, (), ())
+        assert spy.read() == b""
+    assert verify_backup(tmp_path / "saved")[0] == header

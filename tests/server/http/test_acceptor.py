@@ -193,3 +193,48 @@ def test_what_a_client_sends_ahead_is_not_read_before_its_turn() -> None:
             assert listener_of(here).held < 1 << 20
 
     told(story)
+
+
+def test_a_connection_closed_before_its_handshake_began_leaves_its_turn_to_the_next() -> None:
+    async def story() -> None:
+        limits = Limits(connections_per_address=4)
+        listener = Listener(lambda _: None, limits, FlowControl(limits, RequestMetrics()))
+        started: list[str] = []
+
+        class Noting(Acceptor):
+            async def _shake_hands(self, accepted: socket.socket, connection: connection.Connection) -> None:
+                started.append(connection.address)
+                listener.left(connection)
+                accepted.close()
+
+        accepting = Noting(listener, ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
+        await accepting.start("127.0.0.1", 0)
+        where = accepting.sockets[0].getsockname()
+        # All of them are accepted in one turn of the event loop: most are closed for the next before their task runs.
+        clients = [socket.create_connection(where) for _ in range(20)]
+        while listener.open or not started:
+            await asyncio.sleep(0.001)
+        before = len(started)
+        clients.append(socket.create_connection(where))
+        async with asyncio.timeout(2.0):
+            while len(started) == before:
+                await asyncio.sleep(0.001)
+        for client in clients:
+            client.close()
+        accepting.close()
+
+    told(story)
+
+
+def test_heads_that_come_in_pieces_do_not_add_up() -> None:
+    async def story() -> None:
+        async with world(limits=Limits(head_bytes=10_000)) as here, here.line() as line:
+            for _ in range(20):
+                line.send(b"GET /version HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * 1_000)
+                while not any(getattr(one, "head_since", 0.0) for one in listener_of(here).connections):
+                    await asyncio.sleep(0)
+                line.send(b"\r\n\r\n")
+                assert (await line.reply()).code == 200
+            assert listener_of(here).held == 0
+
+    told(story)

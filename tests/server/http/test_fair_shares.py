@@ -93,6 +93,22 @@ def test_half_sent_bodies_of_one_user_have_a_budget_of_memory_and_others_have_th
     told(story)
 
 
+def test_half_sent_bodies_of_users_leave_the_budget_of_the_system() -> None:
+    async def story() -> None:
+        limits = Limits(bodies_bytes=2_000_000, bodies_bytes_per_user=1_000_000)
+        async with world(limits=limits, door=Named()) as here, AsyncExitStack() as stack:
+            for name in ("mallory", "marvin", "moriarty"):
+                await stalled(here, stack, name, b" " * 650_000)
+            await until_read(here, 3)
+            body = b" " * 600_000 + b'{"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i"}]}}'
+            while (await here.ask("POST", PODS, body, by("alice"))).code != 429:
+                await here.ask("DELETE", f"{PODS}/p", None, by("alice"))
+            assert (await here.ask("POST", PODS, body, by("system:node:n1"))).code == 201
+        assert not here.server._filters._flows._bodies
+
+    told(story)
+
+
 async def fill(here: World, slow: Slow, tasks: asyncio.TaskGroup, name: str, count: int) -> list[asyncio.Task[Reply]]:
     before = slow.waiting
     made = [tasks.create_task(here.ask("POST", REVIEWS, REVIEW, by(name))) for _ in range(count)]

@@ -1,11 +1,13 @@
 """Files that are watched: how soon a change is seen."""
 
+import os
+import stat
 from pathlib import Path
 
 import pytest
 
 from situate.server.identity import secret_files
-from situate.server.identity.secret_files import SecretFile
+from situate.server.identity.secret_files import SecretFile, write_private
 
 
 def test_a_file_is_not_looked_at_again_before_its_time_and_then_its_change_is_seen(
@@ -24,3 +26,13 @@ def test_a_file_is_not_looked_at_again_before_its_time_and_then_its_change_is_se
     assert watched.changed()
     now[0] += 1.0
     assert not watched.changed()
+
+
+def test_a_private_file_is_not_written_into_one_that_somebody_has_put_in_its_place(tmp_path: Path) -> None:
+    waiting = tmp_path / f".keys.{os.getpid()}.new"
+    waiting.touch(mode=0o666)
+    with waiting.open("rb") as spy:
+        write_private(tmp_path / "keys", b"secret")
+        assert spy.read() == b""
+    assert (tmp_path / "keys").read_bytes() == b"secret"
+    assert stat.S_IMODE((tmp_path / "keys").stat().st_mode) == 0o600

@@ -11,11 +11,12 @@ import errno
 import socket
 import ssl
 import sys
+from functools import partial
 from typing import Final
 
 from situate.loop.logs import Log
 from situate.server.http.connection import Connection, Listener
-from situate.server.http.fair_slots import FairSlots, SlotLimits
+from situate.server.http.fair_slots import FairSlots, QueueFullError, SlotLimits
 from situate.server.identity.token_buckets import TokenBuckets
 
 BACKLOG: Final = 1024
@@ -86,36 +87,37 @@ class Acceptor:
             if connection is None:
                 accepted.close()
                 continue
-            waiting = self._turns.enter(address)
-            if waiting is None:
-                self._leave_soon(address)
-            task = self._loop.create_task(self._open(accepted, address, connection, waiting))
+            task = self._loop.create_task(self._open(accepted, address, connection))
             self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            task.add_done_callback(partial(self._ended, accepted, connection))
             self._listener.opening(connection, task)
 
     def _accept_again(self, listening: socket.socket) -> None:
         if listening in self.sockets:
             self._loop.add_reader(listening, self._accept, listening)
 
-    async def _open(
-        self, accepted: socket.socket, address: str, connection: Connection, waiting: asyncio.Future[None] | None
-    ) -> None:
-        """Perform the TLS handshake, when it is the turn of its address."""
+    async def _open(self, accepted: socket.socket, address: str, connection: Connection) -> None:
+        """Perform the TLS handshake, when it is the turn of its address. If cancelled earlier, it holds nothing."""
         limits = self._listener.limits
         try:
-            if waiting is not None:
+            waiting = self._turns.enter(address)
+            if waiting is None:
+                self._leave_soon(address)
+            else:
                 async with asyncio.timeout(limits.handshake_wait_s):
                     await self._turn(waiting, address)
             async with asyncio.timeout(limits.handshake_s):
                 await self._shake_hands(accepted, connection)
-        except (OSError, TimeoutError):  # ssl.SSLError is an OSError
+        except (OSError, TimeoutError, QueueFullError):  # ssl.SSLError is an OSError
             self._failed(accepted, connection)
-        except asyncio.CancelledError:
-            self._failed(accepted, connection)
-            raise
         finally:
             self._listener.opened(connection)
+
+    def _ended(self, accepted: socket.socket, connection: Connection, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if task.cancelled():
+            self._listener.opened(connection)
+            self._failed(accepted, connection)
 
     async def _turn(self, waiting: asyncio.Future[None], address: str) -> None:
         try:

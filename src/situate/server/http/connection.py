@@ -152,6 +152,8 @@ class Connection(RequestHandler):
             self.head_since = 0.0
             if ahead:
                 self._hold(len(data))
+            elif self.held:  # the head is complete, and nothing came ahead of its turn
+                self.let_go()
 
     def _hold(self, size: int) -> None:
         listener = self._manager

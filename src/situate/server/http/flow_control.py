@@ -74,8 +74,8 @@ class FlowControl:
         """Watches and large responses take their turn before they send; they hold no slot."""
         self._streams: dict[tuple[str, str], int] = {}
         """Long-running requests, by level and flow; the flow "" is all of the level."""
-        self._bodies: dict[str, int] = {}
-        """Bytes of large bodies, by flow; the flow "" is all."""
+        self._bodies: dict[tuple[str, str], int] = {}
+        """Bytes of large bodies, by level and flow; the flow "" is all of the level."""
         self._unread: dict[str, int] = {}
         """Bytes that wait until clients read them, by flow."""
         lists = SlotLimits(limits.large_lists, limits.large_lists_per_user, limits.queue, limits.large_lists)
@@ -143,18 +143,18 @@ class FlowControl:
 
     # -- bodies ------------------------------------------------------------------------------------------------------
 
-    def hold_body(self, flow: str, size: int) -> None:
+    def hold_body(self, level: str, flow: str, size: int) -> None:
         """Count bytes of a large body. Raises StatusError (429) beyond the budget, and counts nothing."""
-        limits, bodies = self._limits, self._bodies
-        everything, own = bodies.get(_EVERYBODY, 0) + size, bodies.get(flow, 0) + size
+        limits, bodies, all_of_level = self._limits, self._bodies, (level, _EVERYBODY)
+        everything, own = bodies.get(all_of_level, 0) + size, bodies.get((level, flow), 0) + size
         if everything > limits.bodies_bytes or own > limits.bodies_bytes_per_user:
             raise self.refused("bodies")
-        bodies[_EVERYBODY] = everything
-        bodies[flow] = own
+        bodies[all_of_level] = everything
+        bodies[level, flow] = own
 
-    def release_body(self, flow: str, size: int) -> None:
-        _add(self._bodies, _EVERYBODY, -size)
-        _add(self._bodies, flow, -size)
+    def release_body(self, level: str, flow: str, size: int) -> None:
+        for key in ((level, flow), (level, _EVERYBODY)):
+            _add(self._bodies, key, -size)
 
     # -- unread responses --------------------------------------------------------------------------------------------
 

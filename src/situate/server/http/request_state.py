@@ -64,7 +64,7 @@ class RequestState(Struct):
 
     def hold(self, size: int) -> None:
         """Count bytes of the body. Raises StatusError (429)."""
-        self.flows.hold_body(self.flow, size)
+        self.flows.hold_body(self.level, self.flow, size)
         self.body_bytes += size
 
     def leave(self) -> None:
@@ -78,5 +78,5 @@ class RequestState(Struct):
                 waiting.cancel()
             self.lane = ""
         if self.body_bytes:
-            self.flows.release_body(self.flow, self.body_bytes)
+            self.flows.release_body(self.level, self.flow, self.body_bytes)
             self.body_bytes = 0

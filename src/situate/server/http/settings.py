@@ -46,7 +46,8 @@ class Limits:
     """New watches and logs of one user a second, after a burst; then 429."""
     stream_burst: float = 200.0
     bodies_bytes: int = 64 * MIB
-    """Of bodies of requests that are read, wait or run, without those that came with their headers; then 429."""
+    """Of bodies of requests that are read, wait or run, without those that came with their headers; then 429.
+    Users, the system (nodes and the control plane's parts) and administrators have such a budget each."""
     bodies_bytes_per_user: int = 16 * MIB
     body_s: float = 30.0
     """From the headers of a request to the end of its body; then 504."""

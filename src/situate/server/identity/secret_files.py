@@ -69,7 +69,8 @@ class SecretFile:
 def write_private(path: Path, content: bytes, mode: int = PRIVATE) -> None:
     """Write a file atomically: a reader, also after a crash, sees the old content or the new."""
     new = path.with_name(f".{path.name}.{os.getpid()}.new")
-    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, mode)
+    new.unlink(missing_ok=True)  # of a process that was killed
+    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     try:
         os.fchmod(descriptor, mode)
         with os.fdopen(descriptor, "wb") as file:
