@@ -110,7 +110,7 @@ def test_a_bound_token_is_for_that_node_only(authority: Authority, world: Memory
 
 def test_no_machine_takes_the_place_of_another(authority: Authority, world: Memory) -> None:
     caller = caller_of(world, given(world))
-    assert "exists already" in refusal(authority, world, caller, "alpha")
+    assert "already exists" in refusal(authority, world, caller, "alpha")
     assert joined(authority, world, caller, "gamma").serial_number
     assert joined(authority, world, caller_of(world, given(world, "alpha")), "alpha").serial_number
 

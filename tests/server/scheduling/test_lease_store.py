@@ -104,12 +104,12 @@ def test_what_a_leader_writes_after_another_took_its_lease_is_refused_by_the_sto
         )
         first, second = (world.registry.fenced(fence(world.registry, each)) for each in (one, two))
         pods = Target(PODS, "default")
-        assert "is no longer held" in (await refusal(first.create(pods, pod_object("early"), SYSTEM))).message
+        assert "is not held" in (await refusal(first.create(pods, pod_object("early"), SYSTEM))).message
         assert await one.attempt()
         assert not await two.attempt()
         await first.create(pods, pod_object("a"), SYSTEM)
         now[0] += 15.1
-        assert "is no longer held" in (await refusal(first.create(pods, pod_object("late"), SYSTEM))).message
+        assert "is not held" in (await refusal(first.create(pods, pod_object("late"), SYSTEM))).message
         assert await two.attempt()
         now[0] -= 15.1  # a clock that lies: the store refuses all the same
         assert one.may_write()

@@ -28,7 +28,7 @@ from situate.store.transactions import At, Guard
 
 RULES: Final = ElectionRules(*LEASE, lease_s=15, renew_deadline_s=15, retry_s=5, first_term=1, fenced=True)
 """Renewed rarely: each renewal makes the writes in flight retry."""
-LOST: Final = "the lease {lock} is no longer held, so nothing was written"
+LOST: Final = "the lease {lock} is not held, so nothing was written"
 
 _log = Log(__name__)
 
