@@ -11,7 +11,7 @@ from situate.server.requests import SYSTEM, DeleteOptions, Target
 from situate.server.scheduling.lease_store import fence, server_elector
 from situate.server.scheduling.scheduler import SchedulerSettings
 from situate.store.entries import Revision
-from situate.store.transactions import At, Guard
+from situate.store.transactions import At, Guard, Put
 
 
 def lease(world: World) -> tuple[str, int]:
@@ -121,6 +121,28 @@ def test_what_a_leader_writes_after_another_took_its_lease_is_refused_by_the_sto
             assert "kube-system/controllers is not held" in (await refusal(write)).message
         now[0] += 15.1
         await second.delete(Target(PODS, "default", "a"), SYSTEM, DeleteOptions(grace_s=0))
+
+    tell(story)
+
+
+def test_a_leader_whose_lease_was_taken_does_not_delete_what_cannot_be_read_either() -> None:
+    async def story(world: World) -> None:
+        now = [0.0]
+        one, two = (
+            server_elector(world.registry, name, SYSTEM, world.wall_ns, lease=("kube-system", "x"), clock=lambda: now[0])
+            for name in ("one", "two")
+        )
+        first = world.registry.fenced(fence(world.registry, one))
+        await world.store.commit([], [Put("/objects/core/pods/default/bad", b"not json")])
+        await world.registry.cache.wait_until_fresh()
+        assert await one.attempt()
+        assert not await two.attempt()
+        now[0] += 15.1
+        assert await two.attempt()
+        bad = Target(PODS, "default", "bad")
+        assert "kube-system/x is not held" in (await refusal(first.delete(bad, SYSTEM))).message
+        assert world.registry.cache.unreadable_at(PODS, "default", "bad") is not None
+        await world.registry.delete(bad, SYSTEM)
 
     tell(story)
 

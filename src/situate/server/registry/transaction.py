@@ -90,6 +90,8 @@ async def commit_deletion(
 ) -> StoredObject | Conflicted:
     """Delete an unreadable value, with what the extension has stored for it."""
     guards: list[Guard] = [At(found.key, Revision(found.revision))]
+    if context.fence is not None:
+        guards.append(context.fence())
     writes: list[Write] = [Delete(found.key)]
     if context.extension is not None and target.resource.stored_as in EXTENDED:
         context.extension.forget(context.cache, target.resource, target.namespace, target.name, guards, writes)
