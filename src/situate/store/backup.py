@@ -46,7 +46,7 @@ class BackupHeader(Struct, frozen=True, kw_only=True):
     """Of the store; "" if a release without identities made it."""
     revision: int
     created: str
-    """When the backup was made, for people."""
+    """When the backup was made, in ISO format."""
 
 
 class BackupEntry(Struct, frozen=True):

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,12 @@ from click.testing import CliRunner, Result
 from server.faults.process import Plane
 from server.faults.wire import Wire
 from situate.cli import main
-from situate.cli.control_plane.backups import finish_restore
-from situate.store.backup import BackupHeader, verify_backup, write_backup
+from situate.cli.control_plane.backups import finish_restore, restore_directory
+from situate.store.backup import BackupEntry, BackupHeader, verify_backup, write_backup
 from situate.store.errors import BackupError
-from situate.store.sqlite.snapshot import snapshot_of
+from situate.store.format import FORMAT
+from situate.store.sqlite.file import lock
+from situate.store.sqlite.snapshot import BUMP, snapshot_of
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 DIED = -signal.SIGKILL
@@ -236,7 +239,7 @@ OLD = [
     ("situate.cli.control_plane.backups._commit", 1),
 ]
 NEW = [
-    ("situate.cli.control_plane.backups.finish_restore", 2),
+    ("situate.cli.control_plane.backups._finish", 2),
     ("pathlib.Path.rename", 1),
     ("pathlib.Path.rename", 2),
     ("pathlib.Path.rename", 3),
@@ -252,6 +255,7 @@ def test_kill_9_in_a_restore_leaves_the_old_state_or_the_new_one_whole(folder: P
     # And again, to the end.
     says("restore", folder / "backup", "--dir", folder / "plane", "--force")
     assert stored(folder / "plane") == {"m1", "m2"}
+    assert not list((folder / "plane").glob(".restore-*"))
 
 
 def test_a_backup_is_not_written_into_a_file_that_somebody_has_put_in_its_place(tmp_path: Path) -> None:
@@ -262,3 +266,30 @@ def test_a_backup_is_not_written_into_a_file_that_somebody_has_put_in_its_place(
         write_backup(tmp_path / "saved", header, (), ())
         assert spy.read() == b""
     assert verify_backup(tmp_path / "saved")[0] == header
+
+
+def test_nobody_finishes_a_restore_beside_the_process_that_does(folder: Path) -> None:
+    """Of two, the slower one would move the restored store away, over the old one, and a server would begin anew."""
+    plane = folder / "plane"
+    words = ("restore", folder / "backup", "--dir", plane, "--force")
+    assert killed("pathlib.Path.rename", 2, *words) == DIED
+    assert (plane / "restore.json").exists()
+    before = sorted(str(one) for one in plane.rglob("*"))
+    held = lock(plane / "store.db")
+    assert "is in use" in refuses("backup", folder / "other", "--dir", plane)
+    assert "is in use" in refuses("server", "--dir", plane, "--port", "0")
+    assert sorted(str(one) for one in plane.rglob("*")) == before
+    held.release()
+    assert stored(plane) == {"m1", "m2"}
+
+
+def test_a_second_restore_of_a_backup_is_beyond_what_the_first_can_have_written(tmp_path: Path) -> None:
+    entries = [BackupEntry("/a", b"1", 5)]
+    revisions = []
+    for hours in (0, 1):
+        made = datetime.now(UTC) - timedelta(hours=hours)
+        header = BackupHeader(format=FORMAT, release="1", identity="x", revision=7, created=made.isoformat())
+        write_backup(tmp_path / "backup", header, entries, [])
+        revisions.append(restore_directory(tmp_path / str(hours), tmp_path / "backup", force=False)[2])
+    assert revisions[0] >= 7 + BUMP
+    assert revisions[1] - revisions[0] > 3_500 * 5_000, "an hour of 5,000 writes a second"

@@ -42,6 +42,9 @@ STAGED: Final = ".restore-"
 REPLACED: Final = "replaced-"
 FILES: Final = (USER_TOKENS, ISSUED, KUBECONFIG)
 AUTHORITY_FILE: Final = f"{AUTHORITY}/ca.crt"
+REVISIONS_PER_S: Final = 10_000
+"""More than a store writes in a second. Since the backup, a cluster may have run that was restored from it before, and
+clients may have seen its revisions: a restore skips so many for each second."""
 FORCE: Final = "--force replaces it all the same, and keeps the old files beside it"
 NEWER: Final = (
     "{directory} has the same cluster at revision {found}, and {file} is of revision {kept}: what was written since"
@@ -82,12 +85,14 @@ def restore_directory(directory: Path, source: Path, *, force: bool) -> tuple[Ba
     if header.format > FORMAT:
         raise BackupError(f"{source} was made by situate {header.release}, which is newer; use that release")
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    finish_restore(directory)
     store = directory / STORE_FILE
-    there = store.exists() and store.stat().st_size > 0
     held = lock(store)  # a server that starts now is refused
-    staged = directory / f"{STAGED}{secrets.token_hex(4)}"
+    staged, there = directory / f"{STAGED}{secrets.token_hex(4)}", True
     try:
+        _finish(directory)
+        for left in directory.glob(f"{STAGED}*"):  # of a restore that was killed before its moment
+            shutil.rmtree(left, ignore_errors=True)
+        there = store.stat().st_size > 0
         newest = _check(directory, source, header, there=there, force=force)
         staged.mkdir(mode=0o700)
         with open_backup(source) as (_, parts):
@@ -100,11 +105,12 @@ def restore_directory(directory: Path, source: Path, *, force: bool) -> tuple[Ba
                     elif isinstance(part, BackupFile):
                         files.append(part)
 
-            revision = make_store(staged / STORE_FILE, header.identity, max(newest, header.revision), entries())
+            seen = max(newest, header.revision) + _age_s(header) * REVISIONS_PER_S
+            revision = make_store(staged / STORE_FILE, header.identity, seen, entries())
         _stage_files(directory, staged, files)
         sync_folder(staged)
         _commit(directory, staged)
-        finish_restore(directory)
+        _finish(directory)
     except BaseException:
         if not (directory / JOURNAL).exists():
             shutil.rmtree(staged, ignore_errors=True)
@@ -133,6 +139,10 @@ def _check(directory: Path, source: Path, header: BackupHeader, *, there: bool, 
         if not force:
             raise BackupError(UNREADABLE.format(directory=directory, why=error)) from None
         return 0
+
+
+def _age_s(header: BackupHeader) -> int:
+    return max(0, int((datetime.now(UTC) - datetime.fromisoformat(header.created)).total_seconds()))
 
 
 def _stage_files(directory: Path, staged: Path, files: list[BackupFile]) -> None:
@@ -173,7 +183,17 @@ def _commit(directory: Path, staged: Path) -> None:
 
 
 def finish_restore(directory: Path) -> None:
-    """Finish a restore that was committed. Each step may have been done already."""
+    """Finish a restore that was committed. InUseError if another process is about to."""
+    if (directory / JOURNAL).exists():
+        held = lock(directory / STORE_FILE)
+        try:
+            _finish(directory)
+        finally:
+            held.release()
+
+
+def _finish(directory: Path) -> None:
+    """Each step may have been done already. Hold the lock: two at once would move the restored store away."""
     try:
         journal = json.loads((directory / JOURNAL).read_text())
     except FileNotFoundError:
