@@ -2,12 +2,15 @@
 
 import asyncio
 import secrets
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from situate.cli import main
+from situate.store.backup import BackupEntry
 from situate.store.errors import BackupError, FormatError
 from situate.store.etcd import snapshot
 from situate.store.etcd.settings import EtcdSettings
@@ -59,6 +62,41 @@ def test_a_prefix_whose_restore_was_killed_is_not_opened(etcd_server: Etcd, monk
             await snapshot.fill_etcd(half, "identity", [])
         with pytest.raises(FormatError, match="did not finish"):
             await EtcdStore.open(half)
+
+    asyncio.run(story())
+
+
+def test_a_lease_that_was_about_to_end_does_not_end_in_the_middle_of_a_restore(etcd_server: Etcd) -> None:
+    def slowly() -> Iterator[BackupEntry]:
+        yield BackupEntry("/a", b"1", 1, 7, 1)
+        time.sleep(4)
+        yield BackupEntry("/b", b"2", 1, 7, 1)
+
+    async def story() -> None:
+        own = settings(etcd_server)
+        await snapshot.fill_etcd(own, "identity", slowly())
+        store = await EtcdStore.open(own)
+        assert [entry.key for entry in (await store.scan("")).entries] == ["/a", "/b"]
+        await store.aclose()
+
+    asyncio.run(story())
+
+
+def test_a_server_that_starts_first_keeps_its_prefix(etcd_server: Etcd, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story() -> None:
+        own = settings(etcd_server)
+        store = await EtcdStore.open(own)
+
+        async def too_early(*_: object) -> None:
+            return None
+
+        monkeypatch.setattr(snapshot, "find_marker", too_early)
+        with pytest.raises(BackupError, match="has data; restore into an empty one"):
+            await snapshot.fill_etcd(own, "identity", [])
+        await store.aclose()
+        again = await EtcdStore.open(own)
+        assert again.marker == store.marker
+        await again.aclose()
 
     asyncio.run(story())
 

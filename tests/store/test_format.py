@@ -17,9 +17,12 @@ from situate.server.requests import Target
 from situate.server.resources import RESOURCES
 from situate.store.entries import Revision
 from situate.store.errors import FormatError
-from situate.store.etcd.format import write_marker
+from situate.store.etcd.client import EtcdClient
+from situate.store.etcd.format import find_marker, open_marker, write_marker
+from situate.store.etcd.protocol import TXN, message
 from situate.store.etcd.settings import EtcdSettings
 from situate.store.etcd.store import EtcdStore
+from situate.store.etcd.translation import Keys
 from situate.store.format import FORMAT, StoreMarker, checked
 from situate.store.sqlite.migrations import STEPS, load_marker
 from situate.store.sqlite.queries import scan
@@ -186,5 +189,20 @@ def test_in_etcd_a_store_has_a_marker_that_its_servers_share_and_a_newer_one_is_
             await EtcdStore.open(settings)
         await first.aclose()
         await second.aclose()
+
+    asyncio.run(story())
+
+
+def test_in_etcd_an_older_marker_is_replaced_whatever_its_bytes_are(etcd_server: Etcd) -> None:
+    async def story() -> None:
+        settings = EtcdSettings(endpoints=tuple(etcd_server.endpoints), prefix=f"/{secrets.token_hex(6)}")
+        client, keys = EtcdClient(settings), Keys(settings.prefix)
+        older = b'{"identity": "abc", "release": "0.0.9", "gone": 1, "format": 1}'
+        put = message("RequestOp")(request_put=message("PutRequest")(key=keys.format, value=older))
+        await client.ask(TXN, TXN.request(success=[put]))
+        marker = await asyncio.wait_for(open_marker(client, keys), 5)
+        assert (marker.format, marker.identity) == (FORMAT, "abc")
+        assert await find_marker(client, keys) == marker
+        await client.aclose()
 
     asyncio.run(story())

@@ -12,7 +12,7 @@ from situate.store.backup import BackupEntry
 from situate.store.entries import NO_LEASE, LeaseId
 from situate.store.errors import BackupError
 from situate.store.etcd.client import EtcdClient
-from situate.store.etcd.format import find_marker, write_marker
+from situate.store.etcd.format import add_marker, find_marker, write_marker
 from situate.store.etcd.settings import EtcdSettings
 from situate.store.etcd.store import EtcdStore
 from situate.store.etcd.translation import Keys
@@ -21,6 +21,9 @@ from situate.store.transactions import Put, Write
 
 WRITES_AT_ONCE: Final = 100
 BYTES_AT_ONCE: Final = 1_000_000
+LEAST_TTL_S: Final = 600
+"""A lease that was about to end when it was backed up lives on for so long, so that it does not end in the middle of
+the restore, which would fail each time."""
 NOT_EMPTY: Final = (
     "the prefix {prefix} of etcd has data; restore into an empty one, such as etcd://host:port{prefix}-restored, and"
     " start the servers with that"
@@ -52,9 +55,8 @@ async def fill_etcd(settings: EtcdSettings, identity: str, entries: Iterable[Bac
         if await find_marker(client, keys) is not None:
             raise BackupError(NOT_EMPTY.format(prefix=settings.prefix))
         store = EtcdStore(client)
-        if (await store.scan("", limit=1)).entries:
+        if (await store.scan("", limit=1)).entries or not await add_marker(client, keys, marker):
             raise BackupError(NOT_EMPTY.format(prefix=settings.prefix))
-        await write_marker(client, keys, marker)
         await _write(store, entries)
         revision = await store.revision()
         await write_marker(client, keys, replace(marker, restoring=False))
@@ -70,7 +72,7 @@ async def _write(store: EtcdStore, entries: Iterable[BackupEntry]) -> None:
     size = 0
     for entry in entries:
         if entry.lease not in leases:
-            leases[entry.lease] = await store.grant(entry.ttl_s)
+            leases[entry.lease] = await store.grant(max(entry.ttl_s, LEAST_TTL_S))
         if writes and (len(writes) == WRITES_AT_ONCE or size + len(entry.value) > BYTES_AT_ONCE):
             await store.commit([], writes)
             writes, size = [], 0
