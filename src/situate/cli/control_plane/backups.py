@@ -142,7 +142,10 @@ def _check(directory: Path, source: Path, header: BackupHeader, *, there: bool, 
 
 
 def _age_s(header: BackupHeader) -> int:
-    return max(0, int((datetime.now(UTC) - datetime.fromisoformat(header.created)).total_seconds()))
+    try:
+        return max(0, int((datetime.now(UTC) - datetime.fromisoformat(header.created)).total_seconds()))
+    except (TypeError, ValueError):
+        return 0  # it does not say
 
 
 def _stage_files(directory: Path, staged: Path, files: list[BackupFile]) -> None:
