@@ -129,7 +129,9 @@ def test_a_leader_whose_lease_was_taken_does_not_delete_what_cannot_be_read_eith
     async def story(world: World) -> None:
         now = [0.0]
         one, two = (
-            server_elector(world.registry, name, SYSTEM, world.wall_ns, lease=("kube-system", "x"), clock=lambda: now[0])
+            server_elector(
+                world.registry, name, SYSTEM, world.wall_ns, lease=("kube-system", "x"), clock=lambda: now[0]
+            )
             for name in ("one", "two")
         )
         first = world.registry.fenced(fence(world.registry, one))
