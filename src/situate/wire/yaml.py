@@ -67,6 +67,11 @@ def load_yaml(data: bytes, file: str = "") -> Iterator[Any]:
         parser.dispose()
 
 
+def has_aliases(data: bytes) -> bool:
+    """Whether there is an alias: by it, a small text can become a large value. Raises yaml.YAMLError, UnicodeError."""
+    return b"*" in data and any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(data, Loader=_Loader))
+
+
 def _documents(parser: Any, file: str) -> Iterator[Any]:
     count = 0
     builder: _Builder | None = None

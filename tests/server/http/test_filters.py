@@ -188,3 +188,18 @@ def test_a_compressed_body_is_not_unpacked() -> None:
             assert (await here.ask("POST", PODS, b"x" * 10, {"Content-Encoding": "gzip"})).code == 415
 
     told(story)
+
+
+def test_a_user_agent_may_have_any_bytes() -> None:
+    async def story() -> None:
+        async with world() as here, here.line() as line:
+            body = json.dumps(pod()).encode()
+            line.send(
+                f"POST {PODS} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n".encode()
+                + b"User-Agent: a\xff/1\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
+            )
+            reply = await line.reply()
+            assert reply.code == 201
+            assert [one["manager"] for one in reply.json["metadata"]["managedFields"]] == ["a\ufffd"]
+
+    told(story)

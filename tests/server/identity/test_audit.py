@@ -9,6 +9,7 @@ import pytest
 from situate.server.identity.attributes import Attributes
 from situate.server.identity.audit import AuditLog, is_logged
 from situate.server.identity.audit_event import AuditRecord
+from situate.server.identity.audit_policy import AuditPolicy, AuditRule
 from situate.server.requests import Caller
 
 JANE = Caller("jane", ("dev",), "7", {"k": ("v",)})
@@ -164,7 +165,7 @@ def test_a_disk_that_refuses_is_told_and_writing_goes_on_when_it_does_not(
 def test_what_cannot_be_written_as_json_is_dropped_alone(tmp_path: Path) -> None:
     log = log_in(tmp_path)
     log.start()
-    note(log, audit_id="bad", uri="/\udcff")
+    note(log, audit_id="bad", version=object())
     note(log, audit_id="good")
     log.close()
     assert "good" in [event["auditID"] for event in written(log)]
@@ -191,13 +192,22 @@ def test_a_long_uri_and_a_long_agent_are_cut_off(tmp_path: Path) -> None:
     assert event["userAgent"] == "a" * 1_024 + "...TRUNCATED"
 
 
-@pytest.mark.parametrize("caller", [None, Caller("system:anonymous"), Caller("mallory")])
-def test_who_is_refused_all_the_time_does_not_flush_the_log(caller: Caller | None, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "caller, code",
+    [
+        (None, 403),
+        (Caller("system:anonymous"), 403),
+        (Caller("mallory"), 403),
+        pytest.param(None, 400, id="a URL that is none"),
+        pytest.param(Caller("mallory"), 404, id="a read of nothing"),
+    ],
+)
+def test_who_is_refused_all_the_time_does_not_flush_the_log(caller: Caller | None, code: int, tmp_path: Path) -> None:
     log = log_in(tmp_path, buffer=100_000)
     log.start()
     for number in range(20_000):
         now = AT_NS + number * 1_000_000  # twenty seconds in all
-        log.record(AuditRecord(caller, Attributes("get", path=f"/{number}"), f"/{number}", 403, now))
+        log.record(AuditRecord(caller, Attributes("get", path=f"/{number}"), f"/{number}", code, now))
     log.record(AuditRecord(JANE, CREATE, "/x", 403, AT_NS))
     log.close()
     events = written(log)
@@ -205,3 +215,46 @@ def test_who_is_refused_all_the_time_does_not_flush_the_log(caller: Caller | Non
     assert events[-1]["user"]["username"] == "jane"
     assert log.suppressed == 20_001 - len(events)
     assert log.dropped == 0
+
+
+def test_long_names_are_cut_off(tmp_path: Path) -> None:
+    log = log_in(tmp_path)
+    log.start()
+    long = "n" * 60_000
+    note(log, Attributes("get", long, long, long, long, long), 403, uri="/" + long, version=long)
+    log.close()
+    assert log.path.stat().st_size < 10_000
+    assert written(log)[0]["objectRef"]["name"] == "n" * 256 + "...TRUNCATED"
+
+
+def test_a_long_name_in_a_body_is_cut_off(tmp_path: Path) -> None:
+    log = log_in(tmp_path, policy=AuditPolicy(rules=(AuditRule("Metadata", omit_stages=("RequestReceived",)),)))
+    log.start()
+    body = json.dumps({"metadata": {"name": "n" * 60_000}}).encode()
+    note(log, Attributes("create", "", "pods"), request=body)
+    log.close()
+    assert written(log)[0]["objectRef"]["name"] == "n" * 256 + "...TRUNCATED"
+
+
+def test_a_client_cannot_hide_by_what_is_not_unicode(tmp_path: Path) -> None:
+    log = log_in(tmp_path)
+    log.start()
+    note(log, uri="/x?\udcff", agent="a\udcff", impersonated=Caller("j\udcff", ("g\udcff",), "", {"k": ("\udcff",)}))
+    log.close()
+    (event,) = written(log)
+    assert (event["requestURI"], event["userAgent"]) == ("/x?\\udcff", "a\\udcff")
+    assert event["impersonatedUser"] == {"username": "j\\udcff", "groups": ["g\\udcff"], "extra": {"k": ["\\udcff"]}}
+    assert log.dropped == 0
+
+
+def test_a_small_body_does_not_become_a_large_line(tmp_path: Path) -> None:
+    log = log_in(tmp_path, policy=AuditPolicy(rules=(AuditRule("Request", omit_stages=("RequestReceived",)),)))
+    log.start()
+    body = b"a: &a " + b"x" * 1_000 + b"\nb: [" + b"*a, " * 1_000 + b"1]\n"
+    note(log, code=400, content_type="application/yaml", request=body)
+    note(log, content_type="application/yaml", request=b"a: 1 * 2")
+    log.close()
+    assert log.path.stat().st_size < 10_000
+    first, second = written(log)
+    assert "requestObject" not in first
+    assert second["requestObject"] == {"a": "1 * 2"}

@@ -89,3 +89,10 @@ def test_there_is_an_end_to_what_can_be_claimed(world: Memory) -> None:
     many = [("Impersonate-Group", f"g{number}") for number in range(MOST)]
     with pytest.raises(StatusError, match="more than 512"):
         spoken(world, ROOT, ("Impersonate-User", "jane"), *many)
+
+
+@pytest.mark.parametrize("header", ["Impersonate-User", "Impersonate-Group", "Impersonate-Uid", "Impersonate-Extra-A"])
+def test_what_is_not_unicode_is_refused(world: Memory, header: str) -> None:
+    with pytest.raises(StatusError) as refused:
+        spoken(world, PAUL, (header, "\udcff"), ("Impersonate-User", "jane"))
+    assert refused.value.code == 400

@@ -17,7 +17,7 @@ from situate.server.requests import Object, WriteOptions
 from situate.wire.errors import InputError
 from situate.wire.protobuf import from_protobuf
 from situate.wire.schema import DecodeError, decode, kinds, normalised, strict_refusal
-from situate.wire.yaml import load_yaml
+from situate.wire.yaml import has_aliases, load_yaml
 
 UNSUPPORTED: Final = "the request body has a Content-Encoding; the server supports none"
 ALIASES: Final = "error decoding YAML: aliases are not supported in the body of a request"
@@ -26,7 +26,6 @@ MAX_DEPTH: Final = 512
 MAX_VALUES: Final = 32_768
 """In a request body: the decoder visits each, and a body of 3 MiB has room for a million."""
 _decode: Final = msgspec.json.Decoder().decode
-_YamlLoader: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
@@ -171,10 +170,8 @@ def _other_kind(body: bytes, form: str, api_version: str, kind: str) -> None:
 def _yaml(body: bytes) -> Any:
     """One document, without aliases: a small body must not expand to a large object."""
     try:
-        if b"*" in body:
-            for event in yaml.parse(body, Loader=_YamlLoader):
-                if isinstance(event, yaml.AliasEvent):
-                    raise bad_request(ALIASES)
+        if has_aliases(body):
+            raise bad_request(ALIASES)
         documents = list(load_yaml(body))
     except InputError as error:
         raise bad_request(f"error decoding YAML: {error}") from None

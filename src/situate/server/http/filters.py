@@ -160,6 +160,8 @@ class RequestFilters:
         state.attributes = _attributes(verb, url, query)
         # 2. Authentication.
         agent = headers.get("User-Agent", "")
+        if not agent.isascii():  # it may have any bytes, and is written into objects
+            agent = agent.encode(errors="surrogateescape").decode(errors="replace")
         peer = request.protocol.certificate() if isinstance(request.protocol, Connection) else None
         state.caller = caller = self._gate.authenticate(peer, headers.get("Authorization", ""), agent)
         # 3. Impersonation.

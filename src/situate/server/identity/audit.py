@@ -12,7 +12,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -47,6 +47,8 @@ MAX_URI: Final = 2_048
 """A longer URI is cut off."""
 MAX_AGENT: Final = 1_024
 """A longer User-Agent is cut off, as kube-apiserver does."""
+MAX_NAME: Final = 256
+"""Longer parts of the objectRef are cut off. No object has them."""
 CUT_OFF: Final = "...TRUNCATED"
 REFUSALS_PER_S: Final = 20.0
 """Refusals of one user that are logged, a second, after a burst. The others are counted. All callers that are not
@@ -145,7 +147,7 @@ class AuditLog:
             record = named(record)
             if decision.level not in BODIES:
                 record = without_bodies(record)
-        if record.code in _REFUSALS:
+        if _is_refusal(record):
             user = record.caller.name if record.caller is not None else ""
             if not self._refusals.take(user, record.received_ns * 1e-9):
                 self.suppressed += 1
@@ -189,7 +191,7 @@ class AuditLog:
                 if event.stage == COMPLETE:
                     self._written_bytes += event.body_bytes
                 try:
-                    line = _ENCODER.encode(encoded(event)) + b"\n"
+                    line = _line(event)
                 except (TypeError, ValueError, UnicodeError) as error:
                     self.dropped += 1
                     self.last_error = str(error)
@@ -250,6 +252,29 @@ class AuditLog:
 _ENCODER: Final = msgspec.json.Encoder()
 
 
+def _is_refusal(record: AuditRecord) -> bool:
+    """Whether it counts in the budget of refusals: nothing was done, and the caller is unknown, may not, or reads."""
+    code = record.code
+    return code >= REFUSED and (code in _REFUSALS or record.caller is None or record.attributes.verb in READS)
+
+
+def _line(event: PendingEvent) -> bytes:
+    made = encoded(event)
+    try:
+        return _ENCODER.encode(made) + b"\n"
+    except UnicodeEncodeError:  # nobody is to hide from the log by bytes that are not UTF-8
+        return _ENCODER.encode(_printable(made)) + b"\n"
+
+
+def _printable(value: Any) -> Any:
+    """Without surrogates: HTTP clients may send any bytes in a header."""
+    if isinstance(value, str):
+        return value.encode(errors="backslashreplace").decode()
+    if isinstance(value, dict):
+        return {_printable(key): _printable(one) for key, one in value.items()}
+    return [_printable(one) for one in value] if isinstance(value, list | tuple) else value
+
+
 def _grouped(lines: list[bytes], most: int) -> list[bytes]:
     """Lines joined into chunks that fit a file. A line longer than a file is a chunk of its own."""
     found: list[bytes] = []
@@ -267,10 +292,17 @@ def _grouped(lines: list[bytes], most: int) -> list[bytes]:
 
 
 def _short(record: AuditRecord) -> AuditRecord:
-    if len(record.uri) <= MAX_URI and len(record.agent) <= MAX_AGENT:
+    attributes = record.attributes
+    # The URI has all names but that of an object that is created.
+    if len(record.uri) <= MAX_URI and len(record.agent) <= MAX_AGENT and len(attributes.name) <= MAX_NAME:
         return record
-    cut = {"uri": _cut(record.uri, MAX_URI), "agent": _cut(record.agent, MAX_AGENT)}
-    return msgspec.structs.replace(record, **cut)
+    return msgspec.structs.replace(
+        record,
+        uri=_cut(record.uri, MAX_URI),
+        agent=_cut(record.agent, MAX_AGENT),
+        version=_cut(record.version, MAX_NAME),
+        attributes=Attributes(attributes.verb, *(_cut(one, MAX_NAME) for one in attributes[1:])),
+    )
 
 
 def _cut(text: str, most: int) -> str:

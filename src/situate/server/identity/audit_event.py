@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 import msgspec
+import yaml
 from msgspec import Struct
 
 from situate.server.identity.attributes import Attributes
@@ -13,7 +14,7 @@ from situate.server.requests import Caller
 from situate.wire.bodies import micro_time
 from situate.wire.errors import InputError
 from situate.wire.protobuf import from_protobuf
-from situate.wire.yaml import load_yaml
+from situate.wire.yaml import has_aliases, load_yaml
 
 REFUSED: Final = 400
 MAX_BODY_BYTES: Final = 256 * 1024
@@ -152,9 +153,9 @@ def _object(body: bytes, content_type: str) -> Any:
         if content_type.startswith(PROTOBUF):
             return from_protobuf(body)
         if YAML in content_type:
-            return next((one for one in load_yaml(body, "") if one is not None), None)
+            return None if has_aliases(body) else next((one for one in load_yaml(body, "") if one is not None), None)
         return _decode(body)
-    except (msgspec.DecodeError, InputError, ValueError, RecursionError):
+    except (msgspec.DecodeError, yaml.YAMLError, InputError, ValueError, RecursionError):
         return None
 
 

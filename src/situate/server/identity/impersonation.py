@@ -67,6 +67,10 @@ def _read(headers: Iterable[tuple[str, str]]) -> tuple[str, str, list[str], dict
             uid = uid or value
         elif lower.startswith(EXTRA):
             extra.setdefault(unquote(lower[len(EXTRA) :]), []).append(value)
+    try:
+        "".join((user, uid, *groups, *(value for values in extra.values() for value in values))).encode()
+    except UnicodeEncodeError:
+        raise bad_request("the Impersonate- headers of the request are not UTF-8") from None
     return user, uid, list(groups), extra
 
 
