@@ -16,12 +16,15 @@ from situate.loop.metrics import Metrics
 from situate.loop.scheduling.performer import Performer
 from situate.loop.scheduling.view import EngineView
 from situate.server.placing.bind_transaction import PODS
+from situate.server.placing.decisions import PLACEMENT_DECISIONS
+from situate.server.registry.keys import key_of
 from situate.server.registry.stored_object import StoredObject
 from situate.server.requests import Object
 from situate.server.resources import BY_KIND
 from situate.server.scheduling.events import EVENTS
 from situate.server.scheduling.port import RegistrySchedulingPort
 from situate.server.scheduling.scheduler import SchedulerSettings, open_scheduler
+from situate.store.transactions import Put
 
 GROUPS = BY_KIND["scheduling.k8s.io/v1beta1", "PodGroup"]
 
@@ -357,5 +360,18 @@ def test_a_bind_whose_answer_was_lost_is_answered_when_it_is_asked_for_again() -
         performer.perform([Bind(ref, "n2", 5)])
         assert isinstance(told[-1], BindFailed)
         assert told[-1].problem == "the scheduler is shutting down"
+
+    tell(story)
+
+
+def test_a_pod_is_bound_although_the_last_decision_about_its_name_cannot_be_read() -> None:
+    async def story(world: World) -> None:
+        key = key_of(PLACEMENT_DECISIONS, "default", "p")
+        odd = b'{"metadata":{"name":"p","namespace":"default","uid":"u"},"spec":{"bindingVersion":"x"}}'
+        await world.store.commit([], [Put(key, odd)])
+        await world.node()
+        async with scheduling(world):
+            await world.pod("p")
+            await until(lambda: node_of(world, "p") == "n1")
 
     tell(story)

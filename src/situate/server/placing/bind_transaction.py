@@ -271,7 +271,7 @@ class _PodWrite:
         self._writes = writes
         held = cache.get(PLACEMENT_DECISIONS, self._namespace, self._name)
         self._revision = ABSENT if held is None else Revision(held.revision)
-        self._decision = None if held is None else read_decision(held)
+        self._decision = None if held is None else read_decision(held.value)
 
     def extend(self) -> None:
         if self._request is not None:

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from situate.core.model.integers import parse_count
 from situate.server.errors import Cause, StatusError, bad_request, invalid
-from situate.server.placing import decisions
 from situate.server.placing.bind_transaction import BINDING_VERSION, PODS
 from situate.server.placing.decisions import PLACEMENT_DECISIONS, Details
+from situate.server.placing.ledger_repair import read_decision
 from situate.server.placing.node_locks import NodeLocks
 from situate.server.placing.refusals import already_assigned, being_deleted, gated, other_revision, other_uid
 from situate.server.placing.write_request import ExtraWrites, PodWriteRequest, no_extra_writes
@@ -111,10 +111,10 @@ class Binder:
 
     def _is_version(self, pod: StoredObject, binding_version: int) -> bool:
         held = self._registry.cache.get(PLACEMENT_DECISIONS, pod.namespace, pod.name)
-        if held is None:
+        decision = None if held is None else read_decision(held.value)
+        if decision is None:
             return False
-        spec = decisions.decoded(held.value).spec
-        return (spec.pod_uid, spec.binding_version) == (pod.uid, binding_version)
+        return (decision.spec.pod_uid, decision.spec.binding_version) == (pod.uid, binding_version)
 
     def _bound(self, pod: Object, node: str, annotations: Mapping[str, str], labels: Mapping[str, str]) -> Object:
         """The pod as the API server writes it when it is bound: a new object that shares most of the old one."""

@@ -31,10 +31,10 @@ def read_snapshot(held: StoredObject) -> tuple[SnapshotMetadata, Ledger]:
         raise StatusError(HTTPStatus.INTERNAL_SERVER_ERROR, "InternalError", text) from error
 
 
-def read_decision(held: StoredObject) -> PlacementDecision | None:
+def read_decision(value: bytes) -> PlacementDecision | None:
     """None for a decision that cannot be read: the next one replaces it."""
     try:
-        return decisions.decoded(held.value)
+        return decisions.decoded(value)
     except (ValueError, msgspec.MsgspecError):
         return None
 

@@ -22,10 +22,10 @@ from situate.loop.scheduling import port as values
 from situate.loop.scheduling.port import NOT_LEADER, RUNNING, VolumeError, VolumeOutcome, WriteOutcome
 from situate.loop.scheduling.view import EngineView
 from situate.server.errors import StatusError
-from situate.server.placing import decisions
 from situate.server.placing.bind_transaction import PODS
 from situate.server.placing.binding import Binder, with_condition
 from situate.server.placing.decisions import PLACEMENT_DECISIONS, Details
+from situate.server.placing.ledger_repair import read_decision
 from situate.server.placing.write_request import CacheReader, ExtraWrites, PodWriteRequest
 from situate.server.registry.registry import Registry
 from situate.server.registry.stored_object import StoredObject
@@ -118,9 +118,9 @@ class RegistrySchedulingPort:
     def _binding_version(self, ref: PodRef) -> int:
         """The version that the pod's binding will have; or has, if this bind was made before and its answer lost."""
         held = self._registry.cache.get(PLACEMENT_DECISIONS, ref.namespace, ref.name)
-        if held is None:
+        decision = None if held is None else read_decision(held.value)
+        if decision is None:
             return 1
-        decision = decisions.decoded(held.value)
         pending = decision.spec.pod_uid != ref.uid or decision.phase in PENDING
         return decision.spec.binding_version + pending
 
