@@ -13,8 +13,8 @@ from typing import Final, Self
 from situate.loop.drive import describe_error
 from situate.loop.logs import Log
 from situate.server.errors import StatusError, bad_request, expired
+from situate.server.placing import decisions
 from situate.server.placing.decisions import PLACEMENT_DECISIONS, PlacementDecision
-from situate.server.placing.ledger_repair import read_decision
 from situate.server.registry.cache import Cache
 from situate.server.registry.codec import decode
 from situate.server.registry.keys import key_of, parse_key, prefix_of
@@ -237,4 +237,4 @@ class PlacementWatch:
 
 
 def _decision(entry: Entry | None) -> PlacementDecision | None:
-    return None if entry is None else read_decision(entry.value)
+    return None if entry is None else decisions.decoded(entry.value)

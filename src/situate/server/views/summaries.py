@@ -13,9 +13,9 @@ import msgspec
 
 from situate.core.model.meta import ObjectMeta, controller_of
 from situate.core.model.node import Node
+from situate.server.placing import decisions
 from situate.server.placing.decisions import PLACEMENT_DECISIONS
 from situate.server.placing.ledger import Amounts, allocatable_of, quantity
-from situate.server.placing.ledger_repair import read_decision
 from situate.server.placing.snapshots import NODE_SNAPSHOTS
 from situate.server.placing.snapshots import decoded as snapshot_of
 from situate.server.registry.cache import Cache
@@ -109,9 +109,9 @@ def _workload(cache: Cache, owner: WorkloadRef, obj: Object | None, totals: Work
     first = next(iter(totals.waiting), None)
     if first is not None:
         stored = cache.get(PLACEMENT_DECISIONS, owner.namespace, first)
-        decision = None if stored is None else read_decision(stored.value)
-        if decision is not None and decision.status.reason:
-            status |= {"reason": decision.status.reason, "message": decision.status.message}
+        if stored is not None:
+            told = decisions.decoded(stored.value).status
+            status |= {"reason": told.reason, "message": told.message} if told.reason else {}
     return _object(f"{owner.kind.lower()}.{owner.name}", owner.namespace, meta, owner.uid, status)
 
 
