@@ -19,6 +19,7 @@ from situate.loop.supervisor import Part, RestartPolicy, Supervisor
 from situate.server.resources import BY_KIND
 from situate.server.scheduling import quarantine as module
 from situate.server.scheduling import scheduler
+from situate.server.scheduling.feed import EngineFeed
 from situate.server.scheduling.quarantine import Quarantine, find_guilty, identity
 
 EVENTS = BY_KIND["v1", "Event"]
@@ -80,8 +81,10 @@ def test_what_is_guilty_is_withheld_for_longer_each_time() -> None:
     assert held.withholds(change)
     assert held.withholds(PodGone(PodRef("default", "poison", "u")))
     assert not held.withholds(seen("other")[0])
+    assert held.released() == []
     now = module.HELD_FIRST_S + 1
-    assert not held.withholds(change), "its next version is tried"
+    assert not held.withholds(change), "it is tried again"
+    assert (held.released(), held.released()) == ([("Pod", "default", "poison")], []), "once"
     asyncio.run(fail())
     now += module.HELD_FIRST_S + 1
     assert held.withholds(change)
@@ -119,6 +122,41 @@ def test_a_pod_on_which_the_engine_fails_stays_pending_and_the_others_are_bound(
         said = [held.object(EVENTS) for held in world.registry.cache.all(EVENTS)]
         texts = [one["message"] for one in said if one["involvedObject"]["name"] == "poison"]
         assert texts[0].startswith("the scheduler fails on this pod: OverflowError: int too big to convert")
+        supervising.cancel()
+        await asyncio.gather(supervising, return_exceptions=True)
+
+    tell(story)
+
+
+def test_a_pod_on_which_the_engine_failed_is_tried_again_though_nobody_changes_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ill, now = True, 1.0
+
+    class IllEngine(FailingEngine):
+        def step(self, now: int, changes: Sequence[Change]) -> list[Effect]:
+            return super().step(now, changes) if ill else Engine.step(self, now, changes)
+
+    monkeypatch.setattr(scheduler, "Engine", IllEngine)
+    monkeypatch.setattr(EngineFeed.release, "__defaults__", (0.01,))
+
+    async def story(world: World) -> None:
+        nonlocal ill, now
+        held = Quarantine(lambda: now)
+        settings = scheduler.SchedulerSettings(quarantine=held)
+
+        def run() -> Any:
+            return scheduler.run_scheduler(world.store, world.registry, world.binder, settings)
+
+        supervising = asyncio.create_task(Supervisor([Part("scheduler", run)], QUICK).run())
+        await world.node("n1")
+        await world.pod("poison")
+        await until(lambda: len(held) == 1)
+        await world.pod("after")
+        await until(lambda: world.on() == ["after"])
+        ill = False
+        now += module.HELD_FIRST_S + 1
+        await until(lambda: world.on() == ["after", "poison"])
         supervising.cancel()
         await asyncio.gather(supervising, return_exceptions=True)
 

@@ -7,6 +7,7 @@ that cannot be read any more still takes room, until it is deleted.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from typing import Any, Final
@@ -33,6 +34,8 @@ LONG_ENOUGH: Final = 4
 """Parts of a key before that of an object in its resource."""
 AT_ONCE: Final = 4_096
 """How many changes to tell together at first."""
+RELEASE_S: Final = 5.0
+"""How often to look for objects that have been withheld for long enough."""
 
 
 class _Meta(msgspec.Struct):
@@ -107,6 +110,19 @@ class EngineFeed:
                     await self._cache.wait_for(batch.revision)
                     self._tell(self._allowed(changes))
                 self.revision = batch.revision
+
+    async def release(self, quarantine: Quarantine, every_s: float = RELEASE_S) -> None:
+        """Tell of objects that are withheld no longer, until cancelled: nobody may ever change them. Those with changes
+        that are still to be told come with them."""
+        while True:
+            await asyncio.sleep(every_s)
+            for kind, namespace, name in quarantine.released():
+                for resource, model in self._kinds:
+                    stored = self._cache.get(resource, namespace, name) if model.__name__ == kind else None
+                    if stored is not None and stored.revision <= self.revision:
+                        changes: list[Change] = []
+                        self._add(model, stored.key, stored.value, None, changes)
+                        self._tell(changes)
 
     def _changes(self, batch: Batch) -> list[Change]:
         changes: list[Change] = []

@@ -23,7 +23,7 @@ STEPS: Final = 4
 """Steps of a trial: the first takes the changes, and the others decide on them."""
 HELD_FIRST_S: Final = 60.0
 HELD_LAST_S: Final = 3_600.0
-"""How long an object is withheld at least: twice as long with each failure. After that, its next version is tried."""
+"""How long an object is withheld at least: twice as long with each failure. After that, it is tried again."""
 MOST_HELD: Final = 10_000
 """How many objects are withheld. Those withheld first are tried again first."""
 
@@ -58,6 +58,14 @@ class Quarantine:
         one = identity(change) if self._held else None
         held = None if one is None else self._held.get(one)
         return held is not None and held.until > self._clock()
+
+    def released(self) -> list[Identity]:
+        """Objects whose time is over, each once. One that fails again is withheld for longer."""
+        now = self._clock()
+        over = [one for one, held in self._held.items() if 0 < held.until <= now]
+        for one in over:
+            self._held[one] = self._held[one]._replace(until=0.0)
+        return over
 
     async def settle(
         self, make: MakeEngine, objects: Callable[[], Sequence[Change]], now: int

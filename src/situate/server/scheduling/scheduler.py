@@ -73,11 +73,11 @@ class Scheduler:
         feed: EngineFeed,
         elector: Elector | None,
         settle: Callable[[EngineFeed], Awaitable[None]] | None = None,
-        blame: Callable[[EngineError], None] | None = None,
+        quarantine: Quarantine | None = None,
     ) -> None:
-        """It calls `settle` before it begins, and `blame` when its engine fails."""
+        """It calls `settle` before it begins, and tells `quarantine` when its engine fails."""
         self._settle = settle
-        self._blame = blame
+        self._quarantine = quarantine
         self.session = session
         self.drive = session.drive
         self.feed = feed
@@ -88,15 +88,18 @@ class Scheduler:
         if self._settle is not None:
             await self._settle(self.feed)
         self.feed.begin()
+        work = {"feed": self.feed.follow()}
+        if self._quarantine is not None:
+            work["release"] = self.feed.release(self._quarantine)
+        if self.elector is None:
+            self.drive.lead()
+        else:
+            work["election"] = self.elector.run(self.drive.lead, self._lost)
         try:
-            if self.elector is None:
-                self.drive.lead()
-                await self.session.run(feed=self.feed.follow())
-            else:
-                await self.session.run(feed=self.feed.follow(), election=self.elector.run(self.drive.lead, self._lost))
+            await self.session.run(**work)
         except EngineError as error:
-            if self._blame is not None:
-                self._blame(error)
+            if self._quarantine is not None:
+                self._quarantine.blame(error)
             raise
 
     def _lost(self) -> None:
@@ -160,7 +163,7 @@ async def open_scheduler(
             for one, why in guilty:
                 await _tell_pod(registry, one, why, component_name(config), wall_ns())
 
-        yield Scheduler(session, feed, elector, settle, quarantine.blame)
+        yield Scheduler(session, feed, elector, settle, quarantine)
 
 
 async def _tell_pod(registry: Registry, one: Identity, why: str, component: str, now_ns: int) -> None:
