@@ -1,12 +1,14 @@
 import asyncio
 import errno
+import json
 import socket
 import ssl
 from contextlib import AsyncExitStack, suppress
 
 import pytest
 
-from server.http.world import Line, World, told, world
+from server.http.test_fair_shares import Named
+from server.http.world import PODS, Door, Line, World, pod, told, world
 from situate.server.http import acceptor, connection
 from situate.server.http.acceptor import Acceptor
 from situate.server.http.connection import Listener
@@ -233,6 +235,52 @@ def test_heads_that_come_in_pieces_do_not_add_up() -> None:
                 line.send(b"GET /version HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * 1_000)
                 while not any(getattr(one, "head_since", 0.0) for one in listener_of(here).connections):
                     await asyncio.sleep(0)
+                line.send(b"\r\n\r\n")
+                assert (await line.reply()).code == 200
+            assert listener_of(here).held == 0
+
+    told(story)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_what_a_client_sends_during_a_pause_is_not_read_before_its_turn(known: bool) -> None:
+    async def story() -> None:
+        limits = Limits(head_bytes=10_000, anonymous_burst=1, forbidden_burst=1, anonymous_pause_s=5, refused_pause_s=5)
+        groups = "system:authenticated" if known else "system:unauthenticated"
+        door = Named(groups=(groups,), barred=("list",))
+        async with world(limits=limits, door=door) as here, here.line() as line:
+            for code in (403, 403 if known else 429):
+                line.request("GET", "/api/v1/pods", headers={"Authorization": "Bearer bob"} if known else {})
+                assert (await line.reply()).code == code
+            sent = 0
+            with suppress(TimeoutError):
+                async with asyncio.timeout(1.0):
+                    while sent < 50 << 20:
+                        line.send(b"GET /version HTTP/1.1\r\nHost: localhost\r\n")
+                        for number in range(100):
+                            line.send(b"X-%d: " % number + b"x" * 30_000 + b"\r\n")
+                            sent += 30_000
+                            await line.writer.drain()
+                        line.send(b"\r\n")
+            assert sent < 50 << 20
+            assert listener_of(here).held < 1 << 20
+
+    told(story)
+
+
+def test_a_request_that_came_during_a_pause_is_answered_after_it() -> None:
+    async def story() -> None:
+        limits = Limits(head_bytes=10_000, forbidden_burst=1, refused_pause_s=0.2)
+        async with world(limits=limits, door=Door(barred=("list",))) as here, here.line() as line:
+            for _ in range(2):
+                line.request("GET", "/api/v1/pods")
+                assert (await line.reply()).code == 403
+            body = b" " * 1_000_000 + json.dumps(pod()).encode()
+            line.request("POST", PODS, body)
+            assert (await line.reply()).code == 201
+            for _ in range(3):
+                line.send(b"GET /version HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * 5_000)
+                await asyncio.sleep(0.01)
                 line.send(b"\r\n\r\n")
                 assert (await line.reply()).code == 200
             assert listener_of(here).held == 0

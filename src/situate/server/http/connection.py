@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from http import HTTPStatus
 from typing import Any, Final, cast
 
 from aiohttp import web
 from aiohttp.abc import AbstractStreamWriter
 from aiohttp.http_exceptions import LineTooLong
-from aiohttp.streams import EMPTY_PAYLOAD
+from aiohttp.streams import EMPTY_PAYLOAD, StreamReader
 from aiohttp.web_protocol import RequestHandler, _ErrInfo
 
 from situate.server.errors import StatusError, bad_request
@@ -37,7 +37,7 @@ LEAST_UNREAD: Final = 64 << 10
 
 
 class Connection(RequestHandler):
-    __slots__ = ("address", "flow", "head_since", "held", "known", "level", "on_lost", "pausing", "peer")
+    __slots__ = ("address", "content", "flow", "head_since", "held", "known", "level", "on_lost", "pausing", "peer")
 
     def __init__(
         self, manager: web.Server, *, loop: asyncio.AbstractEventLoop, address: str = "", **options: Any
@@ -45,6 +45,8 @@ class Connection(RequestHandler):
         super().__init__(manager, loop=loop, **options)
         self.address = address
         """The client's."""
+        self.content: StreamReader | None = None
+        """The body of the last request."""
         self.held = 0
         """Bytes of heads that are incomplete, or of requests that came before the last one was answered."""
         self.known = False
@@ -139,14 +141,21 @@ class Connection(RequestHandler):
         if transport is not None:
             transport.abort()
 
+    def _handle_request(
+        self, request: web.BaseRequest, start_time: float | None, request_handler: Any
+    ) -> Coroutine[Any, Any, tuple[web.StreamResponse, bool]]:
+        self.content = request.content
+        return super()._handle_request(request, start_time, request_handler)
+
     def data_received(self, data: bytes) -> None:
-        current = self._current_request
-        ahead = current is not None and current.content.is_eof()
+        # Also while the response is sent, or the connection pauses.
+        ahead = self._waiter is None and self.content is not None and self.content.is_eof()
         super().data_received(data)
         waiter = self._waiter
         if waiter is not None and not waiter.done():
             if not self.head_since:
                 self.head_since = self._loop.time()
+                self.let_go()  # what came before was read
             self._hold(len(data))
         else:
             self.head_since = 0.0
