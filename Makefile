@@ -144,7 +144,7 @@ authorization-matrix: $(VENV)/.ready-dev kubernetes  ## Perform the same 42,930 
 	@MATRIX=all $(BIN)/python -m pytest -q -s -n0 $(KUBE)/test_authorization_matrix.py
 
 mutants: COUNT = 60
-mutants: $(VENV)/.ready-dev  ## Change COUNT lines of the code, one at a time, and see whether a test notices: make mutants COUNT=60 SEED=1
+mutants: $(VENV)/.ready-dev  ## Change COUNT lines of the code, one at a time, and check that a test fails: make mutants COUNT=60 SEED=1
 	@PYTHONPATH=tests $(BIN)/python -m mutants.run --count $(COUNT) --workers $(WORKERS) $(if $(SEED),--seed $(SEED)) \
 		$(addprefix --only ,$(ONLY))
 
@@ -161,7 +161,7 @@ fuzz-server: $(VENV)/.ready-dev  ## Send a whole control plane COUNT objects of 
 .PHONY: fuzz-server
 
 HOSTILE_SECONDS ?= 15
-hostile-clients: $(VENV)/.ready-dev  ## Make and bind 100 pods a second beside one hostile client of each kind, and compare with the calm before
+hostile-clients: $(VENV)/.ready-dev  ## Create and bind 100 pods a second beside one hostile client of each kind, and compare with the latency alone
 	@PYTHONPATH=tests $(BIN)/python -m server.hostile.suite --seconds $(HOSTILE_SECONDS)
 
 sim: $(VENV)/.ready  ## Run simulated clusters with faults: make sim SEEDS=1..3000
