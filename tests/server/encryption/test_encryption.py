@@ -203,6 +203,15 @@ def test_a_configuration_that_cannot_be_used_is_one_line(tmp_path: Path, provide
     assert "\n" not in str(caught.value)
 
 
+def test_what_is_said_of_a_damaged_configuration_has_no_key(tmp_path: Path) -> None:
+    path = tmp_path / "encryption.yaml"
+    path.write_text('kind: EncryptionConfiguration\nkeys:\n- secret: "c2VjcmV0" x\n')
+    path.chmod(0o600)
+    with pytest.raises(InputError) as refused:
+        read_encryption(path)
+    assert str(refused.value) == f"{path} is not an EncryptionConfiguration: it is not YAML in line 3"
+
+
 def test_a_configuration_that_others_can_read_is_refused(tmp_path: Path) -> None:
     path = config(tmp_path / "config", gcm(key("k")))
     path.chmod(0o644)

@@ -60,8 +60,12 @@ def read_encryption(path: Path) -> dict[str, Providers]:
         found = msgspec.convert(yaml.safe_load(text), _Configuration)
     except IdentityError as error:
         raise InputError(str(error)) from None
-    except (yaml.YAMLError, msgspec.ValidationError) as error:
-        raise InputError(f"{path} is not an {KIND}: {' '.join(str(error).split())}") from None
+    except yaml.YAMLError as error:  # its text has the line, in which there may be a key
+        mark = getattr(error, "problem_mark", None)
+        where = f" in line {mark.line + 1}" if mark is not None else ""
+        raise InputError(f"{path} is not an {KIND}: it is not YAML{where}") from None
+    except msgspec.ValidationError as error:
+        raise InputError(f"{path} is not an {KIND}: {error}") from None
     if (found.apiVersion, found.kind) != (API_VERSION, KIND):
         raise InputError(f"{path} is not an {KIND} of {API_VERSION}")
     prefixes = {_name(one.plural, one.group): prefix_of(one) for one in RESOURCES if one.stored}
