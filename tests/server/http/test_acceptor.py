@@ -286,3 +286,50 @@ def test_a_request_that_came_during_a_pause_is_answered_after_it() -> None:
             assert listener_of(here).held == 0
 
     told(story)
+
+
+@pytest.mark.parametrize("rude", [b"GET / HTTP/1.1\r\nHost: loc", b"GET /api HTTP/1.1\r\nHost: localhost\r\n\r\n"])
+def test_unknown_callers_with_half_a_request_or_in_a_pause_give_way_to_new_ones(rude: bytes) -> None:
+    async def story() -> None:
+        limits = Limits(connections=3, anonymous_burst=0)  # the second is answered 429, and pauses
+        async with world(limits=limits, door=Named()) as here, AsyncExitStack() as stack:
+            lines = [await line_from(here, stack, "127.0.0.2") for _ in range(3)]
+            for line in lines:
+                line.send(rude)
+
+            def waiting(one: object) -> bool:
+                return bool(getattr(one, "head_since", 0.0) or getattr(one, "pausing", None))
+
+            while sum(map(waiting, listener_of(here).connections)) < 3:
+                await asyncio.sleep(0.001)
+            honest = await line_from(here, stack, "127.0.0.1")
+            honest.request("GET", "/version", headers={"Authorization": "Bearer alice"})
+            assert (await honest.reply()).code == 200
+            assert listener_of(here).refused == 0
+
+    told(story)
+
+
+def test_a_full_server_does_not_look_for_room_at_every_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[None] = []
+    waiting_since = connection.Connection.waiting_since
+
+    def looked(self: connection.Connection) -> float | None:
+        looks.append(None)
+        return waiting_since.__get__(self)  # type: ignore[no-any-return]
+
+    monkeypatch.setattr(connection.Connection, "waiting_since", property(looked))
+
+    async def story() -> None:
+        limits = Limits(connections_per_address=2)
+        async with world(limits=limits, door=Named()) as here, AsyncExitStack() as stack:
+            for _ in range(2):
+                line = await line_from(here, stack, "127.0.0.2")
+                line.request("GET", "/api/v1/pods?watch=true", headers={"Authorization": "Bearer bob"})
+                assert (await line.head()).code == 200
+            for _ in range(20):
+                assert await (await line_from(here, stack, "127.0.0.2")).ended()
+            assert listener_of(here).refused == 20
+            assert len(looks) <= 4
+
+    told(story)

@@ -37,7 +37,10 @@ LEAST_UNREAD: Final = 64 << 10
 
 
 class Connection(RequestHandler):
-    __slots__ = ("address", "content", "flow", "head_since", "held", "known", "level", "on_lost", "pausing", "peer")
+    __slots__ = (
+        "address", "content", "flow", "head_since", "held", "known", "level", "on_lost",
+        "pause_since", "pausing", "peer",
+    )  # fmt: skip
 
     def __init__(
         self, manager: web.Server, *, loop: asyncio.AbstractEventLoop, address: str = "", **options: Any
@@ -52,6 +55,7 @@ class Connection(RequestHandler):
         self.known = False
         """Whether a caller with valid credentials has used it."""
         self.pausing: asyncio.Future[None] | None = None
+        self.pause_since = 0.0
         self.level = ANONYMOUS
         """Of the last request."""
         self.flow = ""
@@ -103,7 +107,7 @@ class Connection(RequestHandler):
 
     async def pause(self, seconds: float) -> None:
         """Read no further request for a while: the last one was refused with Retry-After."""
-        self.pausing = self._loop.create_future()
+        self.pausing, self.pause_since = self._loop.create_future(), self._loop.time()
         timer = self._loop.call_later(seconds, self.go_on)
         try:
             await self.pausing
@@ -133,6 +137,13 @@ class Connection(RequestHandler):
         if waiter is None or waiter.done() or self.head_since:
             return None
         return self._next_keepalive_close_time - self._keepalive_timeout
+
+    @property
+    def waiting_since(self) -> float | None:
+        """When it began to wait for a request or for the rest of a head, or to pause; None: it serves a request."""
+        if self.pausing is not None:
+            return self.pause_since
+        return self.head_since or self.idle_since
 
     def abort(self) -> None:
         """Close the connection without waiting for the client."""
@@ -241,6 +252,8 @@ class Listener(web.Server):
         self._by_address: dict[str, int] = {}
         self._opening: dict[Connection, asyncio.Task[None]] = {}
         """Those whose handshake is not finished, the oldest first."""
+        self._no_room: set[str] = set()
+        """Where `_make_room` has found nothing to close since the last sweep: it does not look again so soon."""
         self._came = 0
         """Connections since the last sweep."""
         self._trims = 0
@@ -281,7 +294,9 @@ class Listener(web.Server):
 
     def _make_room(self, address: str, limit: int) -> bool:
         """Close connections that wait, from this address or ("") from any: first those in a handshake and without a
-        known caller, then those that are idle for longest. Whether one was closed."""
+        known caller, then those that wait for longest. Whether one was closed."""
+        if address in self._no_room:
+            return False
         wanted = max(1, limit // MAKE_ROOM)
         now, closed = self._loop.time(), 0
         for connection, task in list(self._opening.items())[: limit // 2]:
@@ -295,13 +310,15 @@ class Listener(web.Server):
         idle: list[tuple[bool, float, int, Connection]] = []
         for number, one in enumerate(self._connections):
             if isinstance(one, Connection) and (not address or one.address == address):
-                since = one.idle_since
+                since = one.waiting_since
                 if since is not None and (not one.known or now - since > ROOM_IDLE_S):
                     idle.append((one.known, since, number, one))
         for _, _, _, connection in sorted(idle)[: wanted - closed]:
             self.left(connection)
             connection.abort()
             closed += 1
+        if not closed:
+            self._no_room.add(address)
         return closed > 0
 
     def __call__(self) -> RequestHandler:
@@ -320,6 +337,7 @@ class Listener(web.Server):
 
     def sweep(self, now: float) -> None:
         limits = self.limits
+        self._no_room.clear()
         for connection in self.connections:
             if not isinstance(connection, Connection):
                 continue

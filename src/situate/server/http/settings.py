@@ -97,7 +97,7 @@ class Limits:
     stop_s: float = 10.0
     """For requests in flight when the server stops."""
     connections: int = 10_000
-    """Then an idle one is closed for a new one, or the new one if none is idle."""
+    """Then one that waits for its client is closed for a new one, or the new one if none waits."""
     connections_per_address: int = 2_500
     """The same for the connections from one address; 0: no limit, for a server behind a load balancer."""
     handshake_burst: float = 64.0
