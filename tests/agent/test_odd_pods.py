@@ -1,4 +1,4 @@
-"""Odd pods: each is told what is wrong with it in its status, and the agent goes on for the others."""
+"""Odd pods: the status of each says what is wrong with it, and the agent goes on with the others."""
 
 import asyncio
 from pathlib import Path
@@ -57,20 +57,22 @@ def told_of(given: dict[str, Any], tmp_path: Path, plane: FakePlane | None = Non
         pytest.param(mounted(subPath=NUL), "FailedMount", "subPath contains a NUL", id="in subPath"),
     ],
 )  # fmt: skip
-def test_a_nul_in_a_path_is_said_in_the_status(given: dict[str, Any], reason: str, words: str, tmp_path: Path) -> None:
+def test_a_nul_in_a_path_is_reported_in_the_status(
+    given: dict[str, Any], reason: str, words: str, tmp_path: Path
+) -> None:
     found = told_of(given, tmp_path)
     assert found[0] == reason
     assert words in found[1]
 
 
-def test_a_secret_that_is_not_base64_is_said_in_the_status(tmp_path: Path) -> None:
+def test_a_secret_that_is_not_base64_is_reported_in_the_status(tmp_path: Path) -> None:
     plane = FakePlane()
     plane.objects["Secret", "s"] = {"data": {"k": "not base64"}}
     found = told_of(odd(envFrom=[{"secretRef": {"name": "s"}}]), tmp_path, plane)
     assert found == ("CreateContainerConfigError", 'secret "s" has data that is not base64')
 
 
-def test_a_volume_that_the_agent_cannot_make_is_said_in_the_status(tmp_path: Path) -> None:
+def test_a_volume_that_the_agent_cannot_make_is_reported_in_the_status(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     below = {"path": str(tmp_path / "file" / "below"), "type": "DirectoryOrCreate"}
     reason, message = told_of(odd(spec={"volumes": [{"name": "v", "hostPath": below}]}), tmp_path / "node")
@@ -212,7 +214,7 @@ def test_an_unexpected_error_about_one_pod_does_not_end_the_watch(
     story(told)
 
 
-def test_a_command_that_is_no_text_is_said_in_the_status_and_the_events(tmp_path: Path) -> None:
+def test_a_command_that_is_no_text_is_reported_in_the_status_and_the_events(tmp_path: Path) -> None:
     plane = FakePlane()
     plane.objects["Secret", "s"] = {"data": {"k": "/w=="}}
     env = [{"name": "K", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}]

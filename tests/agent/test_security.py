@@ -387,7 +387,7 @@ def waiting(given: dict[str, Any], tmp_path: Path, homes: Path | None, security:
     return plane
 
 
-def test_what_cannot_be_given_is_said_in_the_status_and_an_event(tmp_path: Path) -> None:
+def test_what_cannot_be_given_is_reported_in_the_status_and_an_event(tmp_path: Path) -> None:
     given = script("true", {"seLinuxOptions": {"level": "s0"}})
     plane = waiting(given, tmp_path, None, own_security())
     message = "this node does not support seLinuxOptions: it sets no SELinux labels"

@@ -61,5 +61,5 @@ def test_a_page_names_only_metrics_that_there_are(page: Path) -> None:
 
 
 @pytest.mark.parametrize("family", [RESTARTS, ERRORS, SLOW_CALLS], ids=lambda family: family.name)
-def test_what_the_parts_count_stands_there_as_it_is(family: Family) -> None:
+def test_the_page_has_the_metrics_of_the_parts_in_their_own_words(family: Family) -> None:
     assert ROWS[family.name] == [family.kind, f"`{family.labels[0]}`", family.help]

@@ -20,7 +20,7 @@ OWNER = ObjectRef("apps/v1", "Deployment", "default", "web", "u")
 
 
 class Answers:
-    """A client of a server that has one answer."""
+    """A client of a server that always gives the same answer."""
 
     def __init__(self, answer: bytes | ApiError) -> None:
         self.paths: list[str] = []

@@ -234,7 +234,7 @@ FAULTS: Sequence[Fault] = (
 
 
 def play(world: FaultWorld, load: Load, fault: Fault) -> Row:
-    """Perform a fault and judge what came of it."""
+    """Perform a fault and check the outcome."""
     row = Row(fault.name)
     load.workloads.resting.clear()
     time.sleep(CALM_S)

@@ -218,13 +218,13 @@ class Watcher(Worker):
         self.events.append(Event(int(item["metadata"]["resourceVersion"]), kind, item, time.monotonic()))
 
     def told(self) -> "Told":
-        """What it has been told by now, while it goes on."""
+        """The events received so far, while it goes on."""
         version = self.version  # before the events, as it grows after them
         return Told(self.since, version, list(self.gaps), list(self.events))
 
 
 class Told(NamedTuple):
-    """What one watch was told up to a revision."""
+    """The events that one watch received up to a revision."""
 
     since: int
     version: int
@@ -232,7 +232,7 @@ class Told(NamedTuple):
     events: list[Event]
 
     def covers(self, revision: int) -> bool:
-        """Whether it must have been told of a change at this revision."""
+        """Whether it must have received a change at this revision."""
         return self.since < revision <= self.version and not any(a < revision <= b for a, b in self.gaps)
 
     def repeated(self) -> int:
@@ -395,7 +395,7 @@ class Load:
         return longest
 
     def given_up(self) -> list[str]:
-        """Nodes that somebody gave up since the last call."""
+        """Nodes that the controllers gave up since the last call."""
         new = self.nodes.events[self._judged_nodes :]
         self._judged_nodes += len(new)
         found: dict[str, None] = {}
@@ -412,7 +412,7 @@ class Load:
         return all(watcher.version >= max(newest, default=0) for watcher in self.watchers)
 
     def histories(self) -> tuple[int, int, int]:
-        """Acknowledged writes that are lost, events that a watch missed, and events that one was told twice."""
+        """Lost acknowledged writes, events that a watch missed, and events that a watch received twice."""
         acknowledged = [one for writer in self.writers for one in list(writer.acknowledged)]
         told = [watcher.told() for watcher in self.watchers]
         values = [{(event.revision, event.name): event.object["data"]["value"] for event in one.events} for one in told]

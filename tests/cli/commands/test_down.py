@@ -49,7 +49,7 @@ def test_a_process_that_got_the_number_of_the_server_is_left_alone(
     assert stranger(tmp_path) == foreign.pid
 
 
-def test_a_process_that_is_gone_is_nobody(tmp_path: Path, foreign: subprocess.Popen[bytes]) -> None:
+def test_a_process_that_has_exited_is_not_mentioned(tmp_path: Path, foreign: subprocess.Popen[bytes]) -> None:
     foreign.kill()
     foreign.wait()
     recorded(tmp_path, foreign.pid)

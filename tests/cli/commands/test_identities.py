@@ -172,7 +172,7 @@ def test_an_administrators_kubeconfig_gets_the_node_its_own_certificate(desk: De
     assert "cannot list resource" in desk.refuses("get", "secrets", "-A", "--kubeconfig", "mine/kubeconfig")
 
 
-def test_who_has_not_joined_is_told_how(desk: Desk, tmp_path: Path) -> None:
+def test_a_machine_that_has_not_joined_is_shown_the_command(desk: Desk, tmp_path: Path) -> None:
     other = Desk(tmp_path)
     env = {**os.environ, "HOME": str(tmp_path)}
     env.pop("KUBECONFIG", None)

@@ -21,7 +21,7 @@ def test_a_number_is_read_as_it_was_written_if_it_fits(number: int) -> None:
 
 
 @pytest.mark.parametrize("text", NOT_FOR_GO)
-def test_what_go_does_not_read_is_no_number(text: str) -> None:
+def test_what_go_does_not_read_is_not_a_number(text: str) -> None:
     assert (parse_int64(text), parse_int32(text), parse_count(text), saturated_int64(text)) == (None,) * 4
 
 

@@ -356,7 +356,7 @@ def test_two_billion_completions_take_no_more_work_than_the_pods_that_are_made()
     assert world.find("Job", "j")["status"]["completedIndexes"] == f"0-{MOST - 3}"
 
 
-def test_an_index_with_thousands_of_digits_is_no_index() -> None:
+def test_an_index_with_thousands_of_digits_is_not_an_index() -> None:
     world = World()
     world.create(a_job(completions=2, parallelism=1, completionMode="Indexed"))
     world.settle()

@@ -1,4 +1,4 @@
-"""Trouble with one object stays with that object: the others are reconciled, and the object says what is wrong."""
+"""A failure about one object affects no other: the rest is reconciled, and an event says what is wrong."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def poisoned_then_well(cluster: Cluster) -> Coroutine[Any, Any, None]:
     [OverflowError("date value out of range"), ValueError("odd"), RecursionError("deep"), KeyError("x")],
     ids=repr,
 )
-def test_a_controller_that_raises_is_told_to_its_object_and_the_others_go_on(
+def test_a_failing_controller_puts_an_event_on_its_object_and_the_others_go_on(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: Exception
 ) -> None:
     failing(monkeypatch, "poison", error)
@@ -110,7 +110,7 @@ def test_a_controller_that_raised_is_called_again_until_it_does_not(monkeypatch:
     assert errors(story(told), "ReplicaSet") == 3
 
 
-def test_an_effect_that_raises_is_its_objects_trouble_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_effect_that_raises_affects_only_its_object(monkeypatch: pytest.MonkeyPatch) -> None:
     class Broken(Cluster):
         async def perform(self, effect: Effect) -> WriteResult | None:
             if effect.ref.kind == "Pod" and effect.ref.name.startswith("poison"):
@@ -295,7 +295,7 @@ def test_a_namespace_is_emptied_of_what_can_be_deleted(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("answer", [False, RefusedError("it cannot be read")], ids=["there", "unreadable"])
-def test_what_an_unseen_owner_owns_is_no_garbage(monkeypatch: pytest.MonkeyPatch, answer: bool | Exception) -> None:
+def test_what_an_unseen_owner_owns_is_not_garbage(monkeypatch: pytest.MonkeyPatch, answer: bool | Exception) -> None:
     class Behind(Cluster):
         async def is_gone(self, ref: ObjectRef) -> bool:
             if isinstance(answer, Exception):

@@ -65,7 +65,7 @@ def test_a_clock_that_is_set_back_an_hour_stops_nothing(tmp_path: Path) -> None:
         nodes = json.loads(wire.ask("GET", "/api/v1/nodes").body)["items"]
         ready = [one["status"] for node in nodes for one in node["status"]["conditions"] if one["type"] == "Ready"]
         assert ready == ["True", "True"]
-        # Whoever starts it again finds its certificates valid: they begin before the clock's new time.
+        # After a restart its certificates are valid: they begin before the clock's new time.
         plane.kill()
         plane.start()
         assert plane.said().count("The clock was set back") == 1

@@ -99,7 +99,7 @@ def test_a_directory_that_is_a_file_is_named_in_one_line(tmp_path: Path) -> None
     assert "plane" in done.stderr.splitlines()[-1]
 
 
-def test_a_directory_that_is_removed_under_a_server_is_one_line_and_readyz_and_no_new_store(tmp_path: Path) -> None:
+def test_a_server_whose_directory_is_removed_logs_it_fails_readyz_and_creates_no_store(tmp_path: Path) -> None:
     with Plane(tmp_path / "plane") as plane, Wire(plane.port, plane.admin()) as wire:
         assert wire.ask("GET", "/readyz").code == 200
         shutil.rmtree(plane.directory)

@@ -1,4 +1,4 @@
-"""Whoever creates an object needs the right to create it, whatever the method of the request."""
+"""A user who creates an object needs the right to create it, whatever the method of the request."""
 
 import json
 from collections.abc import Iterator
@@ -76,7 +76,7 @@ def test_with_that_right_both_create_and_say_so(users: Wire) -> None:
     assert apply(users, "creator", "applied").code == 201
     made = put(users, "creator", "put")
     assert made.code == 201
-    # Whoever may not create may still change it.
+    # A user who may not create it may still change it.
     assert apply(users, "patcher", "applied", "&force=true").code == 200
     assert put(users, "updater", "put", version=made.json()["metadata"]["resourceVersion"]).code == 200
 

@@ -43,7 +43,7 @@ LOG_OPTIONS: dict[str, tuple[Any, ...]] = {
 
 
 class Acts:
-    """The doings of one turn."""
+    """The requests of one turn."""
 
     def __init__(self, client: Client, generator: Generator, subject: Subject) -> None:
         self._client = client

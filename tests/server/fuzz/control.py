@@ -16,7 +16,7 @@ LOOK_S = 0.03
 PAUSE_S = 0.25
 NAMESPACE = "control"
 NODE = "node-01"
-"""The node of the control, which tolerates its taint. Whatever fills the other nodes, there is room here."""
+"""The node of the control, which tolerates its taint. It has room, whatever fills the other nodes."""
 LABELS = {"app": "control"}
 SIZES = (1, 4, 2, 6, 3, 5, 0)
 DEPLOYMENTS = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"

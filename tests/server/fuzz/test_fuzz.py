@@ -52,7 +52,7 @@ def test_a_change_makes_what_is_missing_on_its_way() -> None:
     assert obj["spec"]["containers"][0]["name"] == "c"
 
 
-def test_errors_in_a_log_are_told_once_each() -> None:
+def test_errors_in_a_log_are_reported_once_each() -> None:
     line = 'E1116 14:00:50.900606   31040 runner.py:1] "A controller failed; retrying" object="fz-{}" err="x"\n'
     found = errors_in("".join(line.format(number) for number in range(3)) + "I1116 fine\n")
     assert len(found) == 1

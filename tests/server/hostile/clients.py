@@ -181,7 +181,7 @@ async def attack(kind: str, port: int, directory: Path, seconds: float) -> None:
             for _ in range(min(OPENED_PER_S // 10, most - there)):
                 tasks.create_task(connect())
             await asyncio.sleep(0.1)
-        os._exit(0)  # without farewell, as such clients go
+        os._exit(0)  # without a TLS close, as such clients leave
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ _BOUND = re.compile(rb'"name":"(h-\d+)".*"nodeName":"')
 
 @dataclass
 class Seen:
-    """What the honest clients met, since it was last taken."""
+    """What the honest clients measured since the last `take`."""
 
     bound_s: list[float] = field(default_factory=list)
     renewed_s: list[float] = field(default_factory=list)

@@ -53,7 +53,7 @@ def test_connections_from_one_address_do_not_use_up_those_of_another(monkeypatch
     told(story)
 
 
-def test_connections_that_say_nothing_give_way_to_new_ones() -> None:
+def test_silent_connections_are_closed_for_new_ones() -> None:
     async def story() -> None:
         async with world(limits=Limits(connections_per_address=3)) as here, AsyncExitStack() as stack:
             used = await line_from(here, stack, "127.0.0.1")

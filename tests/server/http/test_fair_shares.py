@@ -1,4 +1,4 @@
-"""One rude client of each kind, and what is left for the others."""
+"""One greedy client of each kind, and what is left for the others."""
 
 import asyncio
 import gzip
@@ -137,7 +137,7 @@ def test_slots_of_the_system_cannot_be_taken_by_users(name: str) -> None:
     told(story)
 
 
-def test_a_user_whose_queue_is_full_is_told_so_and_another_one_is_not() -> None:
+def test_a_user_whose_queue_is_full_is_refused_and_another_one_is_not() -> None:
     async def story() -> None:
         slow = Slow()
         limits = Limits(writes=3, writes_per_user=2, queue=1, refused_pause_s=0.01)
@@ -161,7 +161,7 @@ def test_a_user_whose_queue_is_full_is_told_so_and_another_one_is_not() -> None:
     told(story)
 
 
-def test_a_request_that_waits_too_long_for_its_slot_is_asked_to_come_again() -> None:
+def test_a_request_that_waits_too_long_for_its_slot_is_asked_to_retry() -> None:
     async def story() -> None:
         slow = Slow()
         limits = Limits(writes=1, writes_per_user=1, queue=1, refused_pause_s=0.01)
@@ -199,7 +199,7 @@ def test_anonymous_callers_have_a_budget_and_health_checks_do_not_count() -> Non
     told(story)
 
 
-def test_failing_logins_slow_down_and_say_nothing_else() -> None:
+def test_failing_logins_are_slowed_down() -> None:
     async def story() -> None:
         limits = Limits(anonymous_rate=0.001, anonymous_burst=3, anonymous_pause_s=30.0)
         async with world(limits=limits, door=Named()) as here, here.line() as line:

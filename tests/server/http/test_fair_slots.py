@@ -77,7 +77,7 @@ def test_a_full_queue_is_the_flows_own() -> None:
     told(story)
 
 
-def test_who_gives_up_waiting_does_not_hold_up_the_others() -> None:
+def test_a_request_that_gives_up_waiting_does_not_delay_the_others() -> None:
     async def story() -> None:
         slots = FairSlots(SlotLimits(slots=1, per_flow=1, queue=2, turn=100))
         assert slots.enter("alice") is None

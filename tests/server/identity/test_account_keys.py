@@ -101,7 +101,7 @@ def test_a_kill_in_the_middle_leaves_a_working_cluster(folder: Path, step: int, 
 
 
 def _killed_at(step: int, before: bool, folder: Path) -> None:
-    """Rotate in another process, which is gone at this replacement of a file, without any cleaning up."""
+    """Rotate in another process, which is killed at this replacement of a file, without any cleanup."""
     child = os.fork()
     if child == 0:
         real, count = Path.replace, 0
@@ -123,7 +123,7 @@ def _killed_at(step: int, before: bool, folder: Path) -> None:
     assert os.waitstatus_to_exitcode(status) == 9
 
 
-def test_a_damaged_list_is_told_and_a_running_server_goes_on(folder: Path) -> None:
+def test_a_damaged_list_is_reported_and_a_running_server_goes_on(folder: Path) -> None:
     running = server(folder)
     old = issued(running)
     (folder / PREVIOUS).write_text("[{")
@@ -143,7 +143,7 @@ def test_keys_are_read_again_only_when_they_have_changed(folder: Path) -> None:
     assert keys.key is not first
 
 
-def test_a_former_key_of_another_type_is_told(folder: Path) -> None:
+def test_a_former_key_of_another_type_is_reported(folder: Path) -> None:
     key = rsa.generate_private_key(65537, 2048).public_key()
     text = key.public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo).decode()
     (folder / PREVIOUS).write_text(json.dumps([{"publicKey": text, "until": "2036-01-01T00:00:00Z"}]))

@@ -202,7 +202,7 @@ def test_a_long_uri_and_a_long_agent_are_cut_off(tmp_path: Path) -> None:
         pytest.param(Caller("mallory"), 404, id="a read of nothing"),
     ],
 )
-def test_who_is_refused_all_the_time_does_not_flush_the_log(caller: Caller | None, code: int, tmp_path: Path) -> None:
+def test_a_user_with_many_refusals_does_not_flush_the_log(caller: Caller | None, code: int, tmp_path: Path) -> None:
     log = log_in(tmp_path, buffer=100_000)
     log.start()
     for number in range(20_000):

@@ -1,4 +1,4 @@
-"""Which rule of a policy decides, what a wrong policy is told, and what of a body reaches the log."""
+"""Which rule of a policy decides, how a wrong policy is reported, and how much of a body is logged."""
 
 import json
 from pathlib import Path
@@ -197,7 +197,7 @@ def test_bodies_that_wait_are_bounded(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("body", [b"{", b"[" * 100_000, b"\xff", b""])
-def test_a_body_that_is_no_json_costs_no_line(tmp_path: Path, body: bytes) -> None:
+def test_a_body_that_is_not_json_does_not_prevent_the_log_line(tmp_path: Path, body: bytes) -> None:
     made = policy(tmp_path, {"level": "Request"}, omitStages=["RequestReceived"])
     (found,) = logged(tmp_path, made, _raw(body))
     assert "requestObject" not in found
@@ -223,7 +223,7 @@ def test_a_body_is_read_by_its_type(tmp_path: Path, content_type: str, body: byt
     assert found["requestObject"] == {"kind": "A", "list": [1]}
 
 
-def test_yaml_is_no_json(tmp_path: Path) -> None:
+def test_yaml_is_not_json(tmp_path: Path) -> None:
     made = policy(tmp_path, {"level": "Request"}, omitStages=["RequestReceived"])
     record = AuditRecord(JANE, GET_SECRET, "/x", 400, AT_NS, content_type="application/json", request=b"kind: A\n")
     (found,) = logged(tmp_path, made, record)

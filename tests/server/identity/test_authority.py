@@ -180,7 +180,7 @@ def test_a_client_certificate_has_the_user_as_cn_and_groups_as_o(authority: Auth
     made.verify_directly_issued_by(authority.certificate)
 
 
-def test_a_clock_that_is_set_back_an_hour_finds_certificates_that_are_valid(authority: Authority) -> None:
+def test_certificates_are_valid_on_a_clock_that_is_set_back_an_hour(authority: Authority) -> None:
     earlier = NOW - timedelta(hours=1)
     assert authority.certificate.not_valid_before_utc < earlier
     assert served(authority.server_certificate([], NOW)).not_valid_before_utc < earlier

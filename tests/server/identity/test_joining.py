@@ -146,7 +146,7 @@ def test_an_administrator_adds_any_node(authority: Authority, world: Memory) -> 
         ("n1", CSR + "x" * 20_000, "spec.request"),
     ],
 )
-def test_a_bad_request_uses_up_nothing(
+def test_a_bad_request_does_not_use_up_the_token(
     authority: Authority, world: Memory, node: str, request_: str, field: str
 ) -> None:
     caller = caller_of(world, given(world))

@@ -28,7 +28,7 @@ NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
 
 
-def test_a_list_survives_its_text() -> None:
+def test_a_list_can_be_read_back_from_its_text() -> None:
     made = RevocationList({255: NOW, 1: NOW + DAY}, {"system:node:n1": NOW, "two words": NOW})
     assert parse(made.text()) == made
 

@@ -159,7 +159,7 @@ def test_a_kill_at_the_end_of_the_overlap_leaves_a_working_authority(tmp_path: P
 
 
 def _killed_at(step: int, before: bool, work: Callable[[], None]) -> int:
-    """Do it in another process, which is gone at this replacement of a file; 0 if it came to its end."""
+    """Do it in another process, which is killed at this replacement of a file; 0 if it completed."""
     child = os.fork()
     if child == 0:
         real, count = Path.replace, 0

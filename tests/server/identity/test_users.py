@@ -35,7 +35,7 @@ def der(pem: bytes) -> bytes:
     return x509.load_pem_x509_certificate(pem).public_bytes(serialization.Encoding.DER)
 
 
-def test_a_user_comes_in_with_the_groups_and_goes(people: UserDirectory, server: Authentication) -> None:
+def test_a_user_has_access_with_its_groups_until_removed(people: UserDirectory, server: Authentication) -> None:
     made = der(people.add_certificate("jane", ["dev"], 30 * DAY, NOW).certificate)
     found = server.authenticate(made, "")
     assert (found.name, found.groups) == ("jane", ("dev", "system:authenticated"))
@@ -59,7 +59,7 @@ def test_a_removed_user_can_come_back(people: UserDirectory, server: Authenticat
         server.authenticate(first, "")
 
 
-def test_a_token_comes_in_and_is_revoked_alone(people: UserDirectory, server: Authentication) -> None:
+def test_a_token_is_valid_until_it_alone_is_revoked(people: UserDirectory, server: Authentication) -> None:
     first, second = (people.add_token("jane", ["dev"], DAY, NOW) for _ in range(2))
     assert server.authenticate(None, f"Bearer {first}").groups == ("dev", "system:authenticated")
     assert {one.expires for one in people.credentials()} == {(NOW + DAY).replace(microsecond=0)}
@@ -94,7 +94,7 @@ def test_a_node_is_revoked_with_all_its_certificates(people: UserDirectory, serv
 
 
 @pytest.mark.parametrize("name", ["", "system:admin", "a" * 65, " a", "a\nb"])
-def test_a_name_that_cannot_be(people: UserDirectory, name: str) -> None:
+def test_an_invalid_name_is_refused(people: UserDirectory, name: str) -> None:
     with pytest.raises(IdentityError):
         people.add_certificate(name, [], DAY, NOW)
     with pytest.raises(IdentityError):
@@ -102,12 +102,12 @@ def test_a_name_that_cannot_be(people: UserDirectory, name: str) -> None:
     assert people.credentials() == []
 
 
-def test_no_cluster_no_users(tmp_path: Path) -> None:
+def test_without_a_cluster_there_are_no_users(tmp_path: Path) -> None:
     with pytest.raises(IdentityError, match="there is no cluster in"):
         UserDirectory(tmp_path)
 
 
-def test_a_damaged_list_is_told_and_left_alone(people: UserDirectory, tmp_path: Path) -> None:
+def test_a_damaged_list_is_reported_and_left_alone(people: UserDirectory, tmp_path: Path) -> None:
     path = tmp_path / "d" / "users.json"
     path.write_text("[{")
     path.chmod(0o600)

@@ -73,7 +73,7 @@ def test_when_too_many_wait_the_next_is_sent_away() -> None:
     asyncio.run(story())
 
 
-def test_one_who_gives_up_at_the_moment_of_the_release_gives_up_quietly() -> None:
+def test_a_waiter_that_is_cancelled_at_the_moment_of_release_just_ends() -> None:
     async def story() -> None:
         locks = NodeLocks()
         await locks.acquire("n")

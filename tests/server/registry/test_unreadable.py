@@ -1,4 +1,4 @@
-"""Values in the store that are no objects: the rest is served, each is named, and DELETE removes it."""
+"""Unreadable values in the store: the rest is served, each is named, and DELETE removes it."""
 
 import asyncio
 import logging
@@ -63,9 +63,7 @@ async def served_without_it(world: World) -> None:
 
 
 @pytest.mark.parametrize("value", NO_OBJECTS)
-def test_a_value_that_is_no_object_is_named_and_the_rest_is_served(
-    value: bytes, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_unreadable_value_is_named_and_the_rest_is_served(value: bytes, caplog: pytest.LogCaptureFixture) -> None:
     store = MemoryStore()
 
     async def story(world: World) -> None:
@@ -114,7 +112,7 @@ def test_a_value_that_could_be_read_before_stays_with_its_watches_until_it_goes(
     tell(story)
 
 
-def test_a_value_that_is_mended_is_a_change_to_its_watches() -> None:
+def test_a_value_that_is_repaired_is_a_change_to_its_watches() -> None:
     async def story(world: World) -> None:
         made = await world.create(config_map("a"))
         watch = await world.watch(CONFIG_MAP, resource_version=made["metadata"]["resourceVersion"])
@@ -165,7 +163,7 @@ def test_an_object_that_is_written_by_hand_in_another_order_is_served_as_any_oth
         "/objects/core/configmaps/without-namespace",
     ],
 )
-def test_a_key_that_is_no_objects_hides_nothing(key: str) -> None:
+def test_a_key_that_names_no_object_hides_nothing(key: str) -> None:
     store = MemoryStore()
     good = b'{"metadata":{"name":"good","namespace":"default","uid":"g"}}'
 

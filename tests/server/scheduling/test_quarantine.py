@@ -27,7 +27,7 @@ QUICK = RestartPolicy(first_s=0.001, last_s=0.002, steady_s=0.01)
 
 
 class FailingEngine(Engine):
-    """Fails when it is told of a pod with "poison" in its name."""
+    """Fails on a pod with "poison" in its name."""
 
     def step(self, now: int, changes: Sequence[Change]) -> list[Effect]:
         if any("poison" in (identity(one) or ("", "", ""))[2] for one in changes):
@@ -58,7 +58,7 @@ def test_if_an_engine_fails_without_the_suspects_everything_is_suspect() -> None
     assert guilty([*seen("a", "poison", "b"), *seen("c")], seen("c")) == ["poison"]
 
 
-def test_if_no_engine_fails_nobody_is_guilty() -> None:
+def test_if_no_engine_fails_nothing_is_withheld() -> None:
     assert guilty(seen("a", "b"), seen("b")) == []
 
 
@@ -68,7 +68,7 @@ def test_the_search_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     assert guilty(many, many) == []
 
 
-def test_what_is_guilty_is_withheld_for_longer_each_time() -> None:
+def test_an_object_is_withheld_for_longer_each_time() -> None:
     now = 0.0
     held = Quarantine(lambda: now)
     [change] = seen("poison")
