@@ -338,3 +338,40 @@ def test_a_leader_writes_nothing_while_it_creates_a_lease_that_was_deleted(
         assert leader.may_write()
 
     play(scenario)
+
+
+def test_a_candidate_that_is_cancelled_while_its_watch_closes_does_not_lead(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(world: World) -> None:
+        watching, closing, worked = asyncio.Event(), asyncio.Event(), False
+        create = world.store.create
+
+        async def slow_to_close() -> AsyncIterator[LeaseObject]:
+            watching.set()
+            try:
+                await asyncio.Event().wait()
+                yield {}
+            finally:
+                closing.set()
+                await asyncio.sleep(0.2)
+
+        async def create_later(lease: LeaseObject) -> LeaseObject:
+            await watching.wait()
+            return await create(lease)
+
+        async def work() -> None:
+            nonlocal worked
+            worked = True
+
+        monkeypatch.setattr(world.store, "watch", slow_to_close)
+        monkeypatch.setattr(world.store, "create", create_later)
+        leading = asyncio.create_task(lead(world.candidate("one"), work))
+        await closing.wait()
+        leading.cancel()
+        await asyncio.wait([leading])
+        assert leading.cancelled()
+        assert not worked
+        assert (await world.spec())["holderIdentity"] == ""
+
+    play(scenario)

@@ -157,8 +157,7 @@ class Elector:
                 await self._pause()
         finally:
             watching.cancel()
-            with suppress(asyncio.CancelledError):
-                await watching
+            await asyncio.wait([watching])  # `await watching` would take our own cancellation for its
         _log.info("Successfully acquired lease", lock=self.rules.lock)
         self._announcing = asyncio.create_task(self._announce("became leader"))  # nobody waits for it
 
