@@ -9,6 +9,7 @@ import pytest
 
 from situate.store.entries import Entry, Revision
 from situate.store.errors import StoreFullError
+from situate.store.sqlite import log as log_module
 from situate.store.sqlite.log import TransactionLog
 from situate.store.sqlite.room import GROWTH_BYTES, OVERWRITE_BYTES, Ballast, Need, Room, need_of
 from situate.store.sqlite.schema import prepare
@@ -44,6 +45,7 @@ class Halves:
 
     margin_bytes = 20_000
     log_bytes = 50_000
+    spare_bytes = 100_000
 
     def __init__(self, disk: Disk, capacity: int) -> None:
         self._disk = disk
@@ -118,6 +120,41 @@ def test_a_full_disk_refuses_creates_lets_small_overwrites_use_half_and_deletes_
     assert halves(reserve) == 2
     log.room.look()
     assert not is_full(log.room)
+    connection.close()
+
+
+def test_a_disk_that_the_store_itself_has_filled_has_room_when_its_objects_are_deleted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its file does not shrink."""
+    monkeypatch.setattr(log_module, "FULL_CHECKPOINT_PAGES", 5)  # the reserve is small, too
+    disk = Disk()
+    connection = disk.connect()
+    prepare(connection)
+    log = TransactionLog(connection, Room(Halves(disk, 600_000)))
+    made = 0
+    while isinstance(log.commit([put(f"/{made}", 10_000)])[0][0], Committed):
+        log.checkpoint()
+        made += 1
+    kept = 5
+    for number in range(kept, made):
+        assert isinstance(log.commit([Transaction((), (Delete(f"/{number}"),))])[0][0], Committed)
+        log.checkpoint()
+        log.compact(log.revision)
+        while log.sweep():
+            pass
+    log.room.look()
+    assert not is_full(log.room)
+    again = 0
+    while isinstance(log.commit([put(f"/new-{again}", 10_000)])[0][0], Committed):
+        log.checkpoint()
+        again += 1
+    assert again > 3
+    # And not more than that: the room of the reserve is kept for deletes, inside the file.
+    assert is_full(log.room)
+    for number in range(again):
+        assert isinstance(log.commit([Transaction((), (Delete(f"/new-{number}"),))])[0][0], Committed)
+        log.checkpoint()
     connection.close()
 
 

@@ -63,8 +63,9 @@ class TransactionLog:
         self.compacted = Revision(counters[schema.COMPACTED])
         self._swept = counters[schema.SWEPT]
         self._wal_pages = 0
-        page_bytes = int(one(connection, "PRAGMA page_size")[0])
-        self._checkpoint_pages = min(CHECKPOINT_PAGES, self.room.log_bytes // page_bytes)
+        self._page_bytes = int(one(connection, "PRAGMA page_size")[0])
+        self._checkpoint_pages = min(CHECKPOINT_PAGES, self.room.log_bytes // self._page_bytes)
+        self.room.unused_bytes = self._unused_bytes
         self._checkpoint_at = self._checkpoint_pages
         self._cache = KeyCache()
         self._leases = set(schema.load_leases(connection))
@@ -78,7 +79,8 @@ class TransactionLog:
             try:
                 return self._commit(transactions)
             except StoreFullError:
-                self.room.full = True
+                pass
+        self.room.full = True
         return self._commit_with_reserve(transactions)
 
     def _commit_with_reserve(self, transactions: Sequence[Transaction]) -> tuple[list[CommitAnswer], list[Batch]]:
@@ -243,6 +245,9 @@ class TransactionLog:
         )  # reset when the log restarts: see _on_wal_commit()
         mode = apsw.SQLITE_CHECKPOINT_RESTART if self._wal_pages > WAL_PAGES else apsw.SQLITE_CHECKPOINT_PASSIVE
         self._move_log(mode)
+
+    def _unused_bytes(self) -> int:
+        return int(one(self._connection, "PRAGMA freelist_count")[0]) * self._page_bytes
 
     def _move_log(self, mode: int) -> None:
         with suppress(apsw.BusyError):

@@ -9,6 +9,9 @@ From then on the writer refuses ordinary writes by itself, and others may use th
 
 Once the disk has room for the whole reserve and some more, the ballast is filled again, and the store is not full any
 longer. A limit of the file's size has the same reserve, in pages.
+
+The file never shrinks: deletes leave unused room inside it, and a disk that the file has filled stays full. So unused
+room counts as well: while it has the size of the reserve and some more, ordinary writes are accepted.
 """
 
 from __future__ import annotations
@@ -101,6 +104,10 @@ class KeptRoom(Protocol):
     def margin_bytes(self) -> int:
         """With so much room the store is no longer full."""
 
+    @property
+    def spare_bytes(self) -> int:
+        """So much unused room inside the file is as good as the reserve; 0: `free_bytes` counts what is unused."""
+
     def close(self) -> None: ...
 
 
@@ -148,6 +155,10 @@ class Ballast:
     def margin_bytes(self) -> int:
         return min(MARGIN_BYTES, self.half_bytes)
 
+    @property
+    def spare_bytes(self) -> int:
+        return WHOLE * self.half_bytes
+
     def close(self) -> None:
         os.close(self.handle)
 
@@ -184,6 +195,10 @@ class FileLimit:
     def margin_bytes(self) -> int:
         return WHOLE * self._half * self._page_bytes
 
+    @property
+    def spare_bytes(self) -> int:
+        return 0
+
     def close(self) -> None:
         pass
 
@@ -198,6 +213,8 @@ class Room:
         """Whether there is no room for ordinary writes. Any thread may ask."""
         self.free_bytes = 0
         """The room for ordinary writes as of the last `look`."""
+        self.unused_bytes: Callable[[], int] = lambda: 0
+        """Measures the unused room inside the file. The log sets it."""
         if not self._restored():
             self.full = True
             self.lend(Need.OVERWRITE)  # SQLite needs some room to open its files
@@ -206,10 +223,17 @@ class Room:
         self._reserves = (*self._reserves, reserve)
 
     def admits(self) -> bool:
-        """Whether ordinary writes may be tried: the reserve is whole, or can be made whole again."""
+        """Whether ordinary writes may be tried: the reserve is whole, or can be made whole again, or there is as much
+        room inside the file."""
         if self._kept < WHOLE and self._restored():
             self._kept = WHOLE
-        return self._kept == WHOLE
+        if self._kept == WHOLE:
+            return True
+        return all(self._inside(reserve) >= reserve.margin_bytes for reserve in self._reserves if reserve.spare_bytes)
+
+    def _inside(self, reserve: KeptRoom) -> int:
+        """The room for ordinary writes inside the file."""
+        return self.unused_bytes() - reserve.spare_bytes if reserve.spare_bytes else 0
 
     def _restored(self) -> bool:
         restored = [reserve.restored() for reserve in self._reserves]
@@ -218,7 +242,7 @@ class Room:
     def look(self) -> None:
         """Check whether there is room again, even if nobody writes."""
         admits = self.admits()
-        rooms = [(reserve.free_bytes(), reserve.margin_bytes) for reserve in self._reserves]
+        rooms = [(max(one.free_bytes(), self._inside(one)), one.margin_bytes) for one in self._reserves]
         self.free_bytes = min((free for free, _ in rooms), default=0)
         if self.full and admits and all(free >= margin for free, margin in rooms):
             self.full = False
