@@ -68,7 +68,7 @@ def load_yaml(data: bytes, file: str = "") -> Iterator[Any]:
 
 
 def has_aliases(data: bytes) -> bool:
-    """Whether there is an alias: by it, a small text can become a large value. Raises yaml.YAMLError, UnicodeError."""
+    """Whether there is an alias, which can make a small text a large value. Raises yaml.YAMLError, UnicodeError."""
     return b"*" in data and any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(data, Loader=_Loader))
 
 

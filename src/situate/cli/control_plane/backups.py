@@ -43,8 +43,8 @@ REPLACED: Final = "replaced-"
 FILES: Final = (USER_TOKENS, ISSUED, KUBECONFIG)
 AUTHORITY_FILE: Final = f"{AUTHORITY}/ca.crt"
 REVISIONS_PER_S: Final = 10_000
-"""More than a store writes in a second. Since the backup, a cluster may have run that was restored from it before, and
-clients may have seen its revisions: a restore skips so many for each second."""
+"""More than a store writes in a second. A restore skips this many revisions for each second since the backup: a cluster
+that was restored from the same backup before may have used them."""
 FORCE: Final = "--force replaces it all the same, and keeps the old files beside it"
 NEWER: Final = (
     "{directory} has the same cluster at revision {found}, and {file} is of revision {kept}: what was written since"
@@ -90,7 +90,7 @@ def restore_directory(directory: Path, source: Path, *, force: bool) -> tuple[Ba
     staged, there = directory / f"{STAGED}{secrets.token_hex(4)}", True
     try:
         _finish(directory)
-        for left in directory.glob(f"{STAGED}*"):  # of a restore that was killed before its moment
+        for left in directory.glob(f"{STAGED}*"):  # left by a restore that was killed before it was committed
             shutil.rmtree(left, ignore_errors=True)
         there = store.stat().st_size > 0
         newest = _check(directory, source, header, there=there, force=force)
@@ -145,7 +145,7 @@ def _age_s(header: BackupHeader) -> int:
     try:
         return max(0, int((datetime.now(UTC) - datetime.fromisoformat(header.created)).total_seconds()))
     except (TypeError, ValueError):
-        return 0  # it does not say
+        return 0  # the backup does not have the time
 
 
 def _stage_files(directory: Path, staged: Path, files: list[BackupFile]) -> None:

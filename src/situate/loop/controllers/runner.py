@@ -64,7 +64,7 @@ ASLEEP_MS: Final = 5_000
 """A runner that did not run for so long was asleep: suspended, swapped out, or busy. Meanwhile it saw no renewals, and
 agents perhaps could not renew."""
 HINDERED_MS: Final = 2_000
-"""The longest wait of a controller for another object that cannot be read: it may be deleted or mended at any time."""
+"""The longest wait of a controller for an unreadable object, which may be deleted or repaired at any time."""
 SLOW_S: Final = 1.0
 """A call that takes longer is logged, because it blocks the process."""
 LONGEST_WAIT_S: Final = 3_600.0

@@ -166,7 +166,7 @@ class Connection(RequestHandler):
         if waiter is not None and not waiter.done():
             if not self.head_since:
                 self.head_since = self._loop.time()
-                self.let_go()  # what came before was read
+                self.let_go()  # earlier input was read
             self._hold(len(data))
         else:
             self.head_since = 0.0
@@ -253,7 +253,7 @@ class Listener(web.Server):
         self._opening: dict[Connection, asyncio.Task[None]] = {}
         """Those whose handshake is not finished, the oldest first."""
         self._no_room: set[str] = set()
-        """Where `_make_room` has found nothing to close since the last sweep: it does not look again so soon."""
+        """Addresses without anything to close since the last sweep: `_make_room` does not search again so soon."""
         self._came = 0
         """Connections since the last sweep."""
         self._trims = 0

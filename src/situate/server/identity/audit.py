@@ -48,7 +48,7 @@ MAX_URI: Final = 2_048
 MAX_AGENT: Final = 1_024
 """A longer User-Agent is cut off, as kube-apiserver does."""
 MAX_NAME: Final = 256
-"""Longer parts of the objectRef are cut off. No object has them."""
+"""Longer parts of the objectRef are cut off; no object has such a long name."""
 CUT_OFF: Final = "...TRUNCATED"
 REFUSALS_PER_S: Final = 20.0
 """Refusals of one user that are logged, a second, after a burst. The others are counted. All callers that are not
@@ -253,7 +253,7 @@ _ENCODER: Final = msgspec.json.Encoder()
 
 
 def _is_refusal(record: AuditRecord) -> bool:
-    """Whether it counts in the budget of refusals: nothing was done, and the caller is unknown, may not, or reads."""
+    """Whether it counts as a refusal: it changed nothing, and the caller is unknown, forbidden, or only reads."""
     code = record.code
     return code >= REFUSED and (code in _REFUSALS or record.caller is None or record.attributes.verb in READS)
 
@@ -262,7 +262,7 @@ def _line(event: PendingEvent) -> bytes:
     made = encoded(event)
     try:
         return _ENCODER.encode(made) + b"\n"
-    except UnicodeEncodeError:  # nobody is to hide from the log by bytes that are not UTF-8
+    except UnicodeEncodeError:  # a request with bytes that are not UTF-8 must be logged, too
         return _ENCODER.encode(_printable(made)) + b"\n"
 
 

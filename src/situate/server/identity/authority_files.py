@@ -30,7 +30,7 @@ PREVIOUS: Final = "ca.previous.json"
 NEXT: Final = "ca.next.json"
 READABLE: Final = 0o644
 UNDER_WAY_S: Final = 10.0
-"""A rotation that has not been completed for so long was killed."""
+"""A rotation that is not complete after this time was killed."""
 
 
 class PreviousAuthority(Struct, frozen=True, forbid_unknown_fields=True):

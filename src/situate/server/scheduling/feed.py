@@ -112,8 +112,8 @@ class EngineFeed:
                 self.revision = batch.revision
 
     async def release(self, quarantine: Quarantine, every_s: float = RELEASE_S) -> None:
-        """Tell of objects that are withheld no longer, until cancelled: nobody may ever change them. Those with changes
-        that are still to be told come with them."""
+        """Give the engine objects that are no longer withheld, until cancelled: there may never be a change of them.
+        An object with a change that is still to come arrives with that change."""
         while True:
             await asyncio.sleep(every_s)
             for kind, namespace, name in quarantine.released():

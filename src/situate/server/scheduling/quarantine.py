@@ -60,7 +60,7 @@ class Quarantine:
         return held is not None and held.until > self._clock()
 
     def released(self) -> list[Identity]:
-        """Objects whose time is over, each once. One that fails again is withheld for longer."""
+        """Objects that have been withheld for long enough, each once. One that fails again is withheld for longer."""
         now = self._clock()
         over = [one for one, held in self._held.items() if 0 < held.until <= now]
         for one in over:

@@ -75,7 +75,7 @@ class Scheduler:
         settle: Callable[[EngineFeed], Awaitable[None]] | None = None,
         quarantine: Quarantine | None = None,
     ) -> None:
-        """It calls `settle` before it begins, and tells `quarantine` when its engine fails."""
+        """It calls `settle` before it begins, and `quarantine.blame` when its engine fails."""
         self._settle = settle
         self._quarantine = quarantine
         self.session = session

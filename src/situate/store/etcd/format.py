@@ -35,13 +35,13 @@ async def find_marker(client: EtcdClient, keys: Keys) -> StoreMarker | None:
 
 
 async def _find(client: EtcdClient, keys: Keys) -> tuple[StoreMarker | None, int]:
-    """And the revision at which it was written; 0: there is none."""
+    """The marker and the revision at which it was written; 0: there is none."""
     answer = await client.ask(RANGE, RANGE.request(key=keys.format))
     return (decode(answer.kvs[0].value), answer.kvs[0].mod_revision) if answer.kvs else (None, 0)
 
 
 async def add_marker(client: EtcdClient, keys: Keys, marker: StoreMarker) -> bool:
-    """Where there is none. Returns whether this is the marker now."""
+    """Write the marker where there is none. Returns whether this is the marker now."""
     await client.ask(TXN, _replace(keys, 0, marker))
     return await find_marker(client, keys) == marker
 

@@ -22,8 +22,8 @@ from situate.store.transactions import Put, Write
 WRITES_AT_ONCE: Final = 100
 BYTES_AT_ONCE: Final = 1_000_000
 LEAST_TTL_S: Final = 600
-"""A lease that was about to end when it was backed up lives on for so long, so that it does not end in the middle of
-the restore, which would fail each time."""
+"""The least time to live of a restored lease. One that expired in the middle of the restore would make every restore
+of that backup fail."""
 NOT_EMPTY: Final = (
     "the prefix {prefix} of etcd has data; restore into an empty one, such as etcd://host:port{prefix}-restored, and"
     " start the servers with that"

@@ -24,8 +24,8 @@ ASK_AGAIN_S: Final = 0.1
 QUIET_TICKS: Final = 4
 """After this many ticks without a message, ask a stream for its progress. The store ticks with its probes."""
 SILENT_TICKS: Final = 10
-"""After so many, it counts as broken. etcd does not answer while it reads a long history for a watch, so this doubles
-each time that a stream breaks before its first word."""
+"""After this many, it counts as broken. etcd does not answer while it reads a long history for a watch, so this doubles
+each time that a stream breaks before its first message."""
 MOST_SILENT_TICKS: Final = 8 * SILENT_TICKS
 
 _Create = message("WatchCreateRequest")
