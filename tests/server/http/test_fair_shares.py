@@ -347,3 +347,33 @@ def test_a_large_list_is_not_in_memory_as_a_whole_even_if_it_is_compressed(monke
 
     told(story)
     assert 1_000_000 < largest < 1_100_000
+
+
+def test_credentials_of_many_watches_are_checked_once_and_their_end_ends_all_of_them() -> None:
+    asked: list[str] = []
+    ended: set[str] = set()
+
+    class Counting(Named):
+        def authenticate(self, peer: bytes | None, authorization: str, agent: str = "") -> Caller:
+            asked.append(authorization)
+            if authorization in ended:
+                raise StatusError(401, "Unauthorized", "Unauthorized")
+            return super().authenticate(peer, authorization, agent)
+
+    async def story() -> None:
+        async with world(door=Counting()) as here, AsyncExitStack() as stack:
+            lines = {name: [await stack.enter_async_context(here.line()) for _ in range(3)] for name in ("bob", "eve")}
+            for name, each in lines.items():
+                for line in each:
+                    line.request("GET", f"{PODS}?watch=true", None, by(name))
+                    assert (await line.head()).code == 200
+            asked.clear()
+            ended.add("Bearer eve")
+            here.server._filters._next_check = 0.0
+            here.server._filters.sweep(time.perf_counter())
+            assert sorted(asked) == ["Bearer bob", "Bearer eve"]
+            for line in lines["eve"]:
+                assert await line.ended()
+            assert here.server._filters.running == 3
+
+    told(story)

@@ -322,13 +322,21 @@ class RequestFilters:
 
     def _end_unknown(self) -> None:
         """End watches and logs whose callers were revoked, or have expired. The client's next request is refused."""
+        known: dict[tuple[bytes | None, str], bool] = {}  # many watches have the same credentials
         for task, state in list(self._running.items()):
             if state.credentials is not None:
-                try:
-                    self._gate.authenticate(*state.credentials)
-                except StatusError:
+                if state.credentials not in known:
+                    known[state.credentials] = self._is_known(*state.credentials)
+                if not known[state.credentials]:
                     state.credentials = None
                     task.cancel()
+
+    def _is_known(self, peer: bytes | None, authorization: str) -> bool:
+        try:
+            self._gate.authenticate(peer, authorization)
+        except StatusError:
+            return False
+        return True
 
 
 def _joined(body: object) -> bytes | None:
