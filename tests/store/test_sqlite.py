@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from situate.store.sqlite import log as log_module
 from situate.store.sqlite.file import open_writer
 from situate.store.sqlite.queries import heads
 from situate.store.sqlite.schema import check_sqlite
+from situate.store.sqlite.snapshot import snapshot_of
 from situate.store.sqlite.store import SqliteStore
 from situate.store.sqlite.writer import MAX_BATCH
 from situate.store.transactions import At, Committed, Delete, Present, Put, Refused, Transaction
@@ -312,3 +314,24 @@ def test_the_write_ahead_log_does_not_outgrow_its_checkpoints(path: Path, monkey
 
     tell(path, story)
     assert longest < 100 * 4_096, "150 writes of two pages and more each, and a checkpoint every 40 pages"
+
+
+def test_writers_do_not_wait_for_a_backup_however_long_the_log_gets(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_module, "CHECKPOINT_PAGES", 20)
+    monkeypatch.setattr(log_module, "WAL_PAGES", 40)
+
+    async def story(store: SqliteStore) -> None:
+        await create(store, "/a", b"1")
+        with snapshot_of(path) as (_, revision, entries):
+            slowest = 0.0
+            for number in range(20):
+                begun = time.monotonic()
+                await create(store, f"/{number}", bytes(20_000))
+                slowest = max(slowest, time.monotonic() - begun)
+            assert slowest < 3
+            assert [entry.key for entry in entries] == ["/a"]
+            assert revision < await store.revision()
+
+    tell(path, story)

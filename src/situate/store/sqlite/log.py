@@ -39,6 +39,8 @@ FULL_CHECKPOINT_PAGES: Final = 200
 """On a full disk the write-ahead log must not use up the reserve."""
 WAL_PAGES: Final = 50_000
 """Beyond this size of the write-ahead log, a checkpoint waits for readers."""
+READERS_MS: Final = 100
+"""How long it waits, and all writers with it. A backup reads for minutes."""
 NO_ROOM: Final = "no room for the write"
 ROWS_PER_STATEMENT: Final = 512
 """A commit with no more rows than this is a single statement."""
@@ -250,6 +252,7 @@ class TransactionLog:
         return int(one(self._connection, "PRAGMA freelist_count")[0]) * self._page_bytes
 
     def _move_log(self, mode: int) -> None:
+        self._connection.set_busy_timeout(READERS_MS)
         with suppress(apsw.BusyError):
             try:
                 self._connection.wal_checkpoint(mode=mode)
@@ -257,6 +260,8 @@ class TransactionLog:
                 if not is_out_of_room(error, self._connection):
                     raise
                 self.room.full = True
+            finally:
+                self._connection.set_busy_timeout(schema.BUSY_MS)
 
     def close(self, *, in_order: bool) -> None:
         """`in_order`: checkpoint everything first. Otherwise nothing more is written, not even by SQLite."""
