@@ -173,6 +173,20 @@ def test_the_ballast_takes_real_room_and_gives_it_back(tmp_path: Path) -> None:
     ballast.close()
 
 
+@pytest.mark.parametrize("code", [errno.EOPNOTSUPP, errno.EINVAL])
+def test_where_no_room_can_be_reserved_the_store_is_not_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    def unable(_handle: int, _start: int, _size: int) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(os, "posix_fallocate", unable)
+    room = Room(Ballast.open(tmp_path / "store.db", 8 << 20))
+    assert not is_full(room)
+    assert room.admits()
+    room.close()
+
+
 def test_a_ballast_that_does_not_fit_is_not_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(_handle: int, _start: int, _size: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
