@@ -40,7 +40,9 @@ def der(pem: bytes) -> bytes:
 
 def counts(authority: Authority, certificate: bytes) -> bool:
     try:
-        Authentication(clock=lambda: NOW, issuers=authority.issuers).authenticate(der(certificate), "")
+        Authentication(clock=lambda: NOW, issuers=authority.issuers, issuer_of=authority.issuer_of).authenticate(
+            der(certificate), ""
+        )
     except StatusError:
         return False
     return True

@@ -12,7 +12,6 @@ from cryptography import x509
 from cryptography.x509.oid import NameOID
 
 from situate.server.errors import StatusError
-from situate.server.identity.certificates import issuer_identifier
 from situate.server.identity.joining.bootstrap_tokens import BootstrapTokens
 from situate.server.identity.revocation import RevocationList
 from situate.server.identity.secret_files import IdentityError
@@ -50,6 +49,7 @@ class Authentication:
         bootstrap: BootstrapTokens | None = None,
         revoked: Callable[[], RevocationList] = RevocationList,
         issuers: Callable[[], frozenset[bytes]] | None = None,
+        issuer_of: Callable[[x509.Certificate], bytes] = lambda _: b"",
         anonymous: bool = True,
     ) -> None:
         self.last_error = ""
@@ -61,6 +61,7 @@ class Authentication:
         self._revoked = revoked
         self._issuers = issuers
         """The authorities that are trusted now. An open connection or the TLS context may still have former ones."""
+        self._issuer_of = issuer_of
         self._anonymous = anonymous
         self._known: dict[tuple[bytes, str], _Known] = {}
 
@@ -110,7 +111,7 @@ class Authentication:
     def _by_certificate(self, der: bytes, agent: str) -> Caller | None:
         known = self._known.get((der, agent)) if len(agent) <= MAX_CACHED_AGENT else None
         if known is None:
-            known = _read(der, agent)
+            known = self._read(der, agent)
             if len(self._known) >= MAX_CACHED_CERTIFICATES:
                 self._known.clear()
             if len(agent) <= MAX_CACHED_AGENT:
@@ -121,25 +122,24 @@ class Authentication:
             return None
         return known.caller if good and not self._revoked().has(known.serial, known.caller.name, known.start) else None
 
-
-def _read(der: bytes, agent: str) -> _Known:
-    certificate = x509.load_der_x509_certificate(der)
-    names = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
-    groups = certificate.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
-    extra = {"authentication.kubernetes.io/credential-id": (f"X509SHA256={hashlib.sha256(der).hexdigest()}",)}
-    caller = Caller(
-        str(names[0].value) if names else "",
-        (*(str(group.value) for group in groups), AUTHENTICATED),
-        extra=extra,
-        agent=agent,
-    )
-    return _Known(
-        caller,
-        certificate.serial_number,
-        issuer_identifier(certificate),
-        certificate.not_valid_before_utc,
-        certificate.not_valid_after_utc,
-    )
+    def _read(self, der: bytes, agent: str) -> _Known:
+        certificate = x509.load_der_x509_certificate(der)
+        names = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+        groups = certificate.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
+        extra = {"authentication.kubernetes.io/credential-id": (f"X509SHA256={hashlib.sha256(der).hexdigest()}",)}
+        caller = Caller(
+            str(names[0].value) if names else "",
+            (*(str(group.value) for group in groups), AUTHENTICATED),
+            extra=extra,
+            agent=agent,
+        )
+        return _Known(
+            caller,
+            certificate.serial_number,
+            self._issuer_of(certificate),
+            certificate.not_valid_before_utc,
+            certificate.not_valid_after_utc,
+        )
 
 
 def _with_agent(caller: Caller | None, agent: str) -> Caller | None:

@@ -89,6 +89,10 @@ class Authority:
         """The identifiers of the keys whose client certificates are accepted."""
         return self._issuers
 
+    def issuer_of(self, certificate: x509.Certificate) -> bytes:
+        """Which of them signed it; empty: none."""
+        return certificates.issuer_identifier(certificate, self._trusted())
+
     def _trusted(self) -> list[x509.Certificate]:
         return [self.certificate, *([self.previous[0]] if self.previous is not None else [])]
 

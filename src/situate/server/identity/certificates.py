@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import ipaddress
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -82,12 +83,13 @@ def key_identifier(authority: x509.Certificate) -> bytes:
     return authority.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value.digest
 
 
-def issuer_identifier(certificate: x509.Certificate) -> bytes:
-    """The identifier of the key that has signed it; empty if it has none."""
-    try:
-        return certificate.extensions.get_extension_for_class(x509.AuthorityKeyIdentifier).value.key_identifier or b""
-    except x509.ExtensionNotFound:
-        return b""
+def issuer_identifier(certificate: x509.Certificate, authorities: Iterable[x509.Certificate]) -> bytes:
+    """The key identifier of the authority that signed a certificate; empty if none of them did."""
+    for authority in authorities:
+        with suppress(InvalidSignature, TypeError, ValueError):
+            certificate.verify_directly_issued_by(authority)
+            return key_identifier(authority)
+    return b""
 
 
 def authority_certificate(key: ec.EllipticCurvePrivateKey, now: datetime) -> x509.Certificate:

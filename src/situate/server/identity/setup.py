@@ -69,6 +69,7 @@ def open_identity(
         bootstrap=BootstrapTokens(objects),
         revoked=Revocations(folder / AUTHORITY / REVOKED, objects),
         issuers=authority.issuers,
+        issuer_of=authority.issuer_of,
         anonymous=anonymous,
     )
     restriction = NodeRestriction(objects, authorization)
