@@ -226,12 +226,11 @@ class SqliteStore:
         """Runs until the file is gone: then a write would be acknowledged, and lost."""
         was_full = False
         while self._lock.holds(self._path):
+            was_full = self._log_fullness(was_full)  # also if that ends with this look
             await self._perform(_look_at_room)
             if self.room.full:
                 self._compact_now()
-            if self.room.full != was_full:
-                was_full = self.room.full
-                _log.warning((FULL if was_full else NOT_FULL).format(path=self._path))
+            was_full = self._log_fullness(was_full)
             await asyncio.sleep(LOOK_S)
         failed = FailedError(REMOVED.format(path=self._path))
         _log.error(str(failed))
@@ -241,6 +240,11 @@ class SqliteStore:
 
         with suppress(FailedError):
             await self._perform(fail)
+
+    def _log_fullness(self, was_full: bool) -> bool:
+        if self.room.full != was_full:
+            _log.warning((NOT_FULL if was_full else FULL).format(path=self._path))
+        return self.room.full
 
     # -- the end -------------------------------------------------------------------------------------------------
 
