@@ -90,6 +90,31 @@ def test_an_object_is_withheld_for_longer_each_time() -> None:
     assert held.withholds(change)
 
 
+def test_a_search_that_is_cancelled_makes_no_more_engines() -> None:
+    """Else a server that is told to stop would wait for its thread."""
+    made = 0
+
+    def make() -> Engine:
+        nonlocal made
+        made += 1
+        time.sleep(0.02)
+        return trial()
+
+    many = seen(*(f"poison-{number}" for number in range(40)))
+    held = Quarantine()
+    held.blame(EngineError("it failed", many))
+
+    async def story() -> None:
+        search = asyncio.create_task(held.settle(make, lambda: many, 1))
+        while made < 3:
+            await asyncio.sleep(0.001)
+        search.cancel()
+        await asyncio.wait([search])
+
+    asyncio.run(story())
+    assert made < 10
+
+
 def test_nothing_is_tried_unless_an_engine_has_failed() -> None:
     def make() -> Engine:
         raise AssertionError("no engine failed")

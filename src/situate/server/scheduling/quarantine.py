@@ -8,6 +8,7 @@ as if it did not exist: a pod stays pending, a node gets no pods. The server's o
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, TypeAlias
@@ -74,7 +75,11 @@ class Quarantine:
         suspects, self._suspects = self._suspects, None
         if suspects is None:
             return []
-        guilty = await asyncio.to_thread(find_guilty, make, objects(), suspects, now)
+        stop = threading.Event()
+        try:
+            guilty = await asyncio.to_thread(find_guilty, make, objects(), suspects, now, stop.is_set)
+        finally:
+            stop.set()  # we may be cancelled, and the process waits for the thread
         for one, why in guilty:
             before = self._held.pop(one, None)
             times = 1 if before is None else before.times + 1
@@ -106,7 +111,11 @@ def identity(change: Change) -> Identity | None:
 
 
 def find_guilty(
-    make: MakeEngine, objects: Sequence[Change], suspects: dict[Identity, None], now: int
+    make: MakeEngine,
+    objects: Sequence[Change],
+    suspects: dict[Identity, None],
+    now: int,
+    stopped: Callable[[], bool] = lambda: False,
 ) -> list[tuple[Identity, str]]:
     """The suspects that make an engine fail beside everything else, and how; any object, if it fails without them."""
     innocent = [one for one in objects if identity(one) not in suspects]
@@ -115,7 +124,7 @@ def find_guilty(
         innocent, accused = [], list(objects)
     guilty: list[tuple[Identity, str]] = []
     groups, trials = [accused] if accused else [], 0
-    while groups and trials < MOST_TRIALS:
+    while groups and trials < MOST_TRIALS and not stopped():
         group, trials = groups.pop(), trials + 1
         why = _failure(make, [*innocent, *group], now)
         if not why:
