@@ -87,7 +87,7 @@ async def _write_on(store: SqliteStore) -> None:
         await asyncio.sleep(0.01)
 
 
-@pytest.mark.parametrize("how", ["the directory is removed", "the file is replaced"])
+@pytest.mark.parametrize("how", ["the directory is removed", "the directory is replaced", "the file is replaced"])
 def test_a_file_that_was_removed_takes_no_more_writes_and_is_not_made_again(
     tmp_path: Path, how: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -96,8 +96,10 @@ def test_a_file_that_was_removed_takes_no_more_writes_and_is_not_made_again(
 
     async def story(store: SqliteStore) -> None:
         await create(store, "/a", b"1")
-        if how == "the directory is removed":
+        if how.startswith("the directory"):
             shutil.rmtree(path.parent)
+            if how == "the directory is replaced":
+                path.parent.write_bytes(b"")
         else:
             path.rename(path.with_name("moved.db"))
             path.write_bytes(b"")
@@ -105,7 +107,7 @@ def test_a_file_that_was_removed_takes_no_more_writes_and_is_not_made_again(
             await _write_on(store)
         with pytest.raises(FailedError):
             await get(store, "/a")
-        assert path.parent.exists() == (how == "the file is replaced")
+        assert path.parent.is_dir() == (how == "the file is replaced")
         assert [record.levelname for record in caplog.records if "removed" in record.getMessage()] == ["ERROR"]
 
     tell(path, story)

@@ -34,8 +34,10 @@ class Lock:
         """Whether the path still leads to the locked database: nobody has removed or replaced the file."""
         try:
             there, here = path.stat(), os.fstat(self.database)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return False
+        except OSError:
+            return True  # nobody can tell: look again
         return (there.st_dev, there.st_ino) == (here.st_dev, here.st_ino)
 
 
