@@ -293,6 +293,24 @@ def test_large_lists_of_one_user_wait_for_each_other_and_not_for_those_of_others
     told(story)
 
 
+def test_users_that_read_large_lists_slowly_do_not_hold_up_those_of_the_system() -> None:
+    async def story() -> None:
+        limits = Limits(large_lists=2, large_lists_per_user=1)
+        async with world(limits=limits, door=Named()) as here, AsyncExitStack() as stack:
+            await fill_maps(here, 20, 1_000_000)
+            flows = here.server._filters._flows
+            for name in ("mallory", "marvin", "moriarty"):
+                await deaf(here, stack, name, MAPS)
+            while (flows.large_lists.running, flows.large_lists.waiting) != (2, 1):
+                await asyncio.sleep(0.001)
+            async with asyncio.timeout(3.0):
+                reply = await here.ask("GET", MAPS, headers=by("system:kube-scheduler"))
+            assert len(reply.json["items"]) == 20
+            assert flows.system_large_lists.running == 0
+
+    told(story)
+
+
 def test_what_one_user_does_not_read_is_limited_and_the_next_connection_is_cut() -> None:
     async def story() -> None:
         limits = Limits(unread_bytes_per_user=3 * 65_536, large_lists_per_user=16)

@@ -29,7 +29,17 @@ from situate.server.errors import StatusError, bad_request
 from situate.server.http import query as queries
 from situate.server.http.connection import Connection
 from situate.server.http.fair_slots import QueueFullError
-from situate.server.http.flow_control import ANONYMOUS, HEALTH, MUTATING, READ_ONLY, WORKLOAD, FlowControl, flow_of
+from situate.server.http.flow_control import (
+    ANONYMOUS,
+    EXEMPT,
+    HEALTH,
+    MUTATING,
+    READ_ONLY,
+    SYSTEM,
+    WORKLOAD,
+    FlowControl,
+    flow_of,
+)
 from situate.server.http.host_allowlist import HostAllowlist
 from situate.server.http.metrics import RequestLabels, RequestMetrics
 from situate.server.http.ports import Gate
@@ -203,7 +213,8 @@ class RequestFilters:
 
     async def _take_turn(self, state: RequestState, response: Response) -> None:
         """Few large lists are sent at the same time, and users take turns. Raises StatusError (429)."""
-        lists, flow = self._flows.large_lists, state.flow
+        flows, flow = self._flows, state.flow
+        lists = flows.system_large_lists if state.level in (EXEMPT, SYSTEM) else flows.large_lists
         try:
             waiting = lists.enter(flow)
         except QueueFullError:

@@ -80,6 +80,8 @@ class FlowControl:
         """Bytes that wait until clients read them, by flow."""
         lists = SlotLimits(limits.large_lists, limits.large_lists_per_user, limits.queue, limits.large_lists)
         self.large_lists: Final = FairSlots(lists)
+        self.system_large_lists: Final = FairSlots(lists)
+        """Of the system and of administrators: users that read slowly do not hold them up."""
         self._by_peer = TokenBuckets(limits.anonymous_rate, limits.anonymous_burst, limits.anonymous_peers)
         self._by_all = TokenBuckets(limits.anonymous_rate_total, limits.anonymous_rate_total, 1)
         users = limits.counted_users

@@ -73,7 +73,8 @@ class Limits:
     unread_bytes_per_user: int = 64 * MIB
     """Sent to one user and not read by its clients; then the connection is cut."""
     large_lists: int = 16
-    """Lists of more than 200 objects or 1 MiB that are sent at the same time; the next ones wait for their turn."""
+    """Lists of more than 200 objects or 1 MiB that are sent at the same time; the next ones wait for their turn.
+    As many again are for the system and administrators."""
     large_lists_per_user: int = 2
     request_s: float = 60.0
     """For a request that is not long-running; then 504."""
