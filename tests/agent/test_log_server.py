@@ -17,7 +17,7 @@ from situate.agent.log_server import CERTIFICATE, SERVER_NAME, Endpoint, serve_l
 from situate.agent.log_source import AgentLogs
 from situate.server.errors import StatusError
 from situate.server.http.ports import LogOptions
-from situate.server.identity.authority import Authority, open_authority
+from situate.server.identity.pki.authority import Authority, open_authority
 
 HERE = "127.0.0.1"
 

@@ -12,7 +12,7 @@ import pytest
 
 from situate.cli.control_plane import parts
 from situate.cli.control_plane.settings import ControlPlaneSettings
-from situate.server.identity.authority import Authority, open_authority
+from situate.server.identity.pki.authority import Authority, open_authority
 
 
 def test_a_renewal_that_finds_no_room_is_tried_again_and_ends_nothing(

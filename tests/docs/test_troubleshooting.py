@@ -11,8 +11,8 @@ SOURCE = ROOT / "src" / "situate"
 PAGE = (ROOT / "docs" / "TROUBLESHOOTING.md").read_text()
 QUOTED = [cell.strip("`") for cell in re.findall(r"^\| (`[^|]*`) \|", PAGE, re.MULTILINE)]
 AT_START = (
-    "server/identity/authority.py",
-    "server/identity/kubeconfig.py",
+    "server/identity/pki/authority.py",
+    "server/identity/pki/kubeconfig.py",
     "server/identity/secret_files.py",
     "store/format.py",
     "store/open.py",

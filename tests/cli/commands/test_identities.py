@@ -227,7 +227,7 @@ def test_keys_are_replaced_while_the_server_runs(desk: Desk) -> None:
 def test_a_node_renews_a_certificate_that_is_due(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     desk.says(*shlex.split(desk.says("token", "create", "--node", "due"))[1:], "--dir", "due")
     before = (desk.folder / "due" / "client.pem").read_bytes()
-    monkeypatch.setattr("situate.server.identity.certificates.due", lambda *_: True)
+    monkeypatch.setattr("situate.server.identity.pki.certificates.due", lambda *_: True)
     assert _renewing(desk, "due") != before
     assert "not found" in desk.refuses("get", "node", "due", "--kubeconfig", "due/kubeconfig")
 

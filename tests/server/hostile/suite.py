@@ -20,7 +20,7 @@ from server.faults.process import Plane
 from server.faults.wire import Wire
 from server.hostile.clients import KINDS
 from server.hostile.honest import LATE_S, Honest, Seen, certificate, quantile
-from situate.server.identity.authority import open_authority
+from situate.server.identity.pki.authority import open_authority
 
 TESTS = Path(__file__).resolve().parents[2]
 RATE = 100.0

@@ -9,7 +9,7 @@ from server.http.test_filters import REVIEW, REVIEWS, Slow
 from server.http.world import PODS, Door, pod, told, world
 from situate.server.http.server import serve
 from situate.server.http.settings import Limits, ServerSettings
-from situate.server.identity.authority import Authority, open_authority
+from situate.server.identity.pki.authority import Authority, open_authority
 from situate.server.registry.registry import Registry
 from situate.server.tables import printers
 from situate.store.memory import MemoryStore

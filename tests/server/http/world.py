@@ -14,8 +14,8 @@ from situate.server.errors import StatusError
 from situate.server.http.ports import CreateHandler, LogSource
 from situate.server.http.server import Server, serve
 from situate.server.http.settings import Limits, ServerSettings
-from situate.server.identity.attributes import Attributes, forbidden_error
-from situate.server.identity.audit_event import AuditRecord
+from situate.server.identity.audit.event import AuditRecord
+from situate.server.identity.authorization.attributes import Attributes, forbidden_error
 from situate.server.registry.registry import Registry
 from situate.server.requests import SYSTEM, Caller, Object, Target
 from situate.server.resources import BY_KIND

@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 from cryptography import x509
 
-from situate.server.identity.authority import Authority
-from situate.server.identity.revocation import REVOKED, RevocationList, revoke
+from situate.server.identity.pki.authority import Authority
+from situate.server.identity.pki.revocation import REVOKED, RevocationList, revoke
 
 
 def revoke_certificate(authority: Authority, certificate: bytes) -> None:

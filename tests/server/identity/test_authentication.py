@@ -10,9 +10,9 @@ from server.identity.revoking import revoke_certificate
 from server.identity.user_tokens import add_token
 from situate.server.errors import StatusError
 from situate.server.identity.authentication import Authentication
-from situate.server.identity.authority import Authority, open_authority
-from situate.server.identity.revocation import Revocations
-from situate.server.identity.token_files import UserTokens
+from situate.server.identity.pki.authority import Authority, open_authority
+from situate.server.identity.pki.revocation import Revocations
+from situate.server.identity.tokens.token_files import UserTokens
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ def test_a_certificate_goes_before_a_token(clock: Clock, authority: Authority) -
 
 
 def test_a_certificate_without_a_name_is_nobodys(clock: Clock, authority: Authority) -> None:
-    from situate.server.identity import certificates
+    from situate.server.identity.pki import certificates
 
     key = certificates.new_key()
     made = certificates.client_certificate(

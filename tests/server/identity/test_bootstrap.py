@@ -4,9 +4,9 @@ from typing import Any
 import pytest
 
 from server.identity.memory import Memory
+from situate.server.identity.authorization.roles import BINDINGS, ROLES, BootstrapBinding, BootstrapRole
 from situate.server.identity.bootstrap import SYSTEM_NAMESPACES, bootstrap
 from situate.server.identity.ports import resource_of
-from situate.server.identity.roles import BINDINGS, ROLES, BootstrapBinding, BootstrapRole
 from situate.server.requests import Object
 
 RBAC = "rbac.authorization.k8s.io/v1"

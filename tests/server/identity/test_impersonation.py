@@ -2,8 +2,8 @@ import pytest
 
 from server.identity.memory import Memory
 from situate.server.errors import StatusError
-from situate.server.identity.attributes import forbidden_error
-from situate.server.identity.authorization import Authorization
+from situate.server.identity.authorization.attributes import forbidden_error
+from situate.server.identity.authorization.authorization import Authorization
 from situate.server.identity.impersonation import MOST, impersonate
 from situate.server.requests import Caller
 

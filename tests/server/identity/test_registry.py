@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from server.identity.test_matrix import bits
+from server.identity.authorization.test_matrix import bits
 from server.identity.world import ASKERS, objects, questions
 from situate.server.errors import StatusError
-from situate.server.identity.authorization import Authorization
+from situate.server.identity.authorization.authorization import Authorization
+from situate.server.identity.authorization.escalation import NoEscalation
+from situate.server.identity.authorization.node_restriction import NodeRestriction
 from situate.server.identity.bootstrap import bootstrap
-from situate.server.identity.escalation import NoEscalation
-from situate.server.identity.node_restriction import NodeRestriction
 from situate.server.identity.ports import ObjectReader, resource_of
 from situate.server.registry.cache import Cache
 from situate.server.registry.registry import Registry

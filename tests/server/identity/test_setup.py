@@ -9,7 +9,7 @@ from server.identity.memory import Memory
 from server.identity.user_tokens import add_token
 from situate.server.errors import StatusError
 from situate.server.http.ports import CreateHandler, CreateRequest, Gate
-from situate.server.identity.attributes import Attributes
+from situate.server.identity.authorization.attributes import Attributes
 from situate.server.identity.create_handlers import restricted
 from situate.server.identity.secret_files import IdentityError
 from situate.server.identity.setup import IdentityParts, open_identity

@@ -28,8 +28,8 @@ from situate.kube.credentials import bearer
 from situate.kube.errors import ApiError
 from situate.kube.tls import client_context
 from situate.loop.logs import Log
-from situate.server.identity import certificates
 from situate.server.identity.joining.node_joins import API_VERSION, KIND
+from situate.server.identity.pki import certificates
 from situate.server.identity.secret_files import PRIVATE_FOLDER, IdentityError, read_private, write_private
 
 KUBECONFIG: Final = "kubeconfig"

@@ -17,7 +17,6 @@ from situate.cli.commands.user import WHERE
 from situate.cli.control_plane.state import read_state
 from situate.cli.options import directory_option, output_option
 from situate.cli.output.text import columns, dump, echo_lines, echo_notes
-from situate.server.identity.certificates import key_hash
 from situate.server.identity.joining.bootstrap_tokens import (
     DEFAULT_LIFE,
     MAX_LIFE,
@@ -30,6 +29,7 @@ from situate.server.identity.joining.bootstrap_tokens import (
     token_secret,
 )
 from situate.server.identity.network import is_loopback
+from situate.server.identity.pki.certificates import key_hash
 from situate.server.identity.secret_files import IdentityError
 from situate.server.identity.users import UserDirectory
 

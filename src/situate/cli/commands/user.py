@@ -12,7 +12,7 @@ import click
 from situate.cli.cluster.directory import server_address, server_option, settle
 from situate.cli.options import directory_option, output_option
 from situate.cli.output.text import columns, dump, echo_lines, plural
-from situate.server.identity.kubeconfig import kubeconfig as kubeconfig_text
+from situate.server.identity.pki.kubeconfig import kubeconfig as kubeconfig_text
 from situate.server.identity.secret_files import IdentityError, write_private
 from situate.server.identity.users import UserCredential, UserDirectory
 

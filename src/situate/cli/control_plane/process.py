@@ -41,12 +41,12 @@ from situate.server.encryption.store import EncryptedStore, keep_current
 from situate.server.http.descriptors import fit_descriptors
 from situate.server.http.server import Server, serve
 from situate.server.http.settings import ServerSettings as HttpSettings
-from situate.server.identity.audit_policy import read_policy
+from situate.server.identity.audit.policy import read_policy
 from situate.server.identity.bootstrap import bootstrap, publish_authorities
 from situate.server.identity.create_handlers import restricted
 from situate.server.identity.joining.node_joins import NodeJoins
-from situate.server.identity.kubeconfig import ensure_kubeconfig
-from situate.server.identity.revocation import REVOKED, share_always
+from situate.server.identity.pki.kubeconfig import ensure_kubeconfig
+from situate.server.identity.pki.revocation import REVOKED, share_always
 from situate.server.identity.secret_files import IdentityError
 from situate.server.identity.setup import IdentityParts, open_identity
 from situate.server.placing.bind_transaction import BindTransactions

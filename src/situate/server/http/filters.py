@@ -49,8 +49,8 @@ from situate.server.http.responses import Response, compress, status_response, w
 from situate.server.http.routing import Router
 from situate.server.http.settings import Limits
 from situate.server.http.urls import RequestUrl, parse_url, verb_of
-from situate.server.identity.attributes import Attributes
-from situate.server.identity.audit_event import MAX_BODY_BYTES, AuditRecord
+from situate.server.identity.audit.event import MAX_BODY_BYTES, AuditRecord
+from situate.server.identity.authorization.attributes import Attributes
 from situate.server.registry.store_errors import status_error
 from situate.server.registry.warning import collecting
 from situate.server.requests import Caller

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, Self, TypeAlias
 
-from situate.server.identity.attributes import Attributes
-from situate.server.identity.audit_event import AuditRecord
+from situate.server.identity.audit.event import AuditRecord
+from situate.server.identity.authorization.attributes import Attributes
 from situate.server.registry.stored_object import ListResult, StoredObject
 from situate.server.registry.watchers import WatchEvent
 from situate.server.requests import Caller, ListOptions, Object, Target, WatchOptions, WriteOptions

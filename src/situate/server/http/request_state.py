@@ -11,7 +11,7 @@ from situate.server.http.flow_control import EXEMPT, FlowControl
 from situate.server.http.metrics import RequestLabels
 from situate.server.http.query import Query
 from situate.server.http.urls import NO_URL, RequestUrl
-from situate.server.identity.attributes import Attributes
+from situate.server.identity.authorization.attributes import Attributes
 from situate.server.requests import Caller
 
 _NOTHING = Attributes("")

@@ -13,10 +13,10 @@ from cryptography.x509.oid import NameOID
 
 from situate.server.errors import StatusError
 from situate.server.identity.joining.bootstrap_tokens import BootstrapTokens
-from situate.server.identity.revocation import RevocationList
+from situate.server.identity.pki.revocation import RevocationList
 from situate.server.identity.secret_files import IdentityError
-from situate.server.identity.service_account_tokens import AccountTokens, TokenError, VerifiedToken
-from situate.server.identity.token_files import UserTokens
+from situate.server.identity.tokens.service_account_tokens import AccountTokens, TokenError, VerifiedToken
+from situate.server.identity.tokens.token_files import UserTokens
 from situate.server.requests import Caller
 
 AUTHENTICATED: Final = "system:authenticated"

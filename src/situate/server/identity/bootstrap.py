@@ -13,11 +13,11 @@ from http import HTTPStatus
 from typing import Any, Final, Protocol
 
 from situate.server.errors import StatusError
-from situate.server.identity.kubeconfig import cluster_info
+from situate.server.identity.authorization.rbac import Rbac
+from situate.server.identity.authorization.roles import AUTOUPDATE, BINDINGS, ROLES
+from situate.server.identity.authorization.rules import rules_of, uncovered
+from situate.server.identity.pki.kubeconfig import cluster_info
 from situate.server.identity.ports import ObjectReader, resource_of
-from situate.server.identity.rbac import Rbac
-from situate.server.identity.roles import AUTOUPDATE, BINDINGS, ROLES
-from situate.server.identity.rules import rules_of, uncovered
 from situate.server.requests import SYSTEM, Caller, Object, Target
 from situate.server.resources import BY_KIND
 

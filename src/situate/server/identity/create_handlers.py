@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from situate.server.http.ports import CreateHandler, CreateHandlers, CreateRequest
-from situate.server.identity.node_restriction import NodeRestriction
-from situate.server.identity.reviews import Reviews
-from situate.server.identity.token_requests import TokenRequests
+from situate.server.identity.authorization.node_restriction import NodeRestriction
+from situate.server.identity.authorization.reviews import Reviews
+from situate.server.identity.tokens.token_requests import TokenRequests
 from situate.server.requests import Object
 
 AUTHORIZATION = "authorization.k8s.io"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from situate.server.identity.attributes import Attributes, AuthorizerDecision, forbidden_error
-from situate.server.identity.audit import AuditLog
+from situate.server.identity.audit.log import AuditLog
 from situate.server.identity.authentication import Authentication
-from situate.server.identity.authorization import Authorization, named_by_fields
+from situate.server.identity.authorization.attributes import Attributes, AuthorizerDecision, forbidden_error
+from situate.server.identity.authorization.authorization import Authorization, named_by_fields
 from situate.server.identity.impersonation import impersonate
 from situate.server.requests import Caller, Target
 

@@ -7,8 +7,8 @@ from typing import Final
 from urllib.parse import unquote
 
 from situate.server.errors import bad_request
-from situate.server.identity.attributes import Attributes
-from situate.server.identity.service_account_tokens import account_groups
+from situate.server.identity.authorization.attributes import Attributes
+from situate.server.identity.tokens.service_account_tokens import account_groups
 from situate.server.requests import Caller
 
 USER: Final = "impersonate-user"

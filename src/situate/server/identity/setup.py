@@ -9,23 +9,23 @@ from pathlib import Path
 from typing import Final
 
 from situate.server.http.ports import CreateHandlers
-from situate.server.identity.account_keys import open_account_keys
-from situate.server.identity.audit import AuditLog
-from situate.server.identity.audit_policy import AuditPolicy
+from situate.server.identity.audit.log import AuditLog
+from situate.server.identity.audit.policy import AuditPolicy
 from situate.server.identity.authentication import Authentication
-from situate.server.identity.authority import Authority, open_authority
-from situate.server.identity.authorization import Authorization
+from situate.server.identity.authorization.authorization import Authorization
+from situate.server.identity.authorization.escalation import NoEscalation
+from situate.server.identity.authorization.node_restriction import NodeRestriction
+from situate.server.identity.authorization.reviews import Reviews
 from situate.server.identity.create_handlers import create_handlers
-from situate.server.identity.escalation import NoEscalation
 from situate.server.identity.identity import Identity
 from situate.server.identity.joining.bootstrap_tokens import BootstrapTokens
-from situate.server.identity.node_restriction import NodeRestriction
+from situate.server.identity.pki.account_keys import open_account_keys
+from situate.server.identity.pki.authority import Authority, open_authority
+from situate.server.identity.pki.revocation import REVOKED, Revocations
 from situate.server.identity.ports import ObjectReader
-from situate.server.identity.reviews import Reviews
-from situate.server.identity.revocation import REVOKED, Revocations
-from situate.server.identity.service_account_tokens import AccountTokens
-from situate.server.identity.token_files import UserTokens
-from situate.server.identity.token_requests import TokenRequests
+from situate.server.identity.tokens.service_account_tokens import AccountTokens
+from situate.server.identity.tokens.token_files import UserTokens
+from situate.server.identity.tokens.token_requests import TokenRequests
 
 AUTHORITY: Final = "pki"
 USER_TOKENS: Final = "tokens.json"

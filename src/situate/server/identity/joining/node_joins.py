@@ -13,11 +13,11 @@ from typing import Any, Final, Protocol
 
 from situate.server.errors import Cause, StatusError, forbidden, invalid
 from situate.server.http.ports import CreateHandler, CreateHandlers, CreateRequest
-from situate.server.identity.authority import Authority
-from situate.server.identity.certificates import pem, requested_key
+from situate.server.identity.authorization.node_authorizer import NODES, node_name_of
+from situate.server.identity.authorization.node_authorizer import USER as NODE_USER
 from situate.server.identity.joining.bootstrap_tokens import GROUP, NAMESPACE, PREFIX, SECRETS, USER, BootstrapTokens
-from situate.server.identity.node_authorizer import NODES, node_name_of
-from situate.server.identity.node_authorizer import USER as NODE_USER
+from situate.server.identity.pki.authority import Authority
+from situate.server.identity.pki.certificates import pem, requested_key
 from situate.server.identity.ports import ObjectReader, resource_of
 from situate.server.identity.secret_files import IdentityError
 from situate.server.kinds.names import subdomain

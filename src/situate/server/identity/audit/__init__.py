@@ -1,0 +1,1 @@
+"""The audit log, its events, and the policy that says what it has."""

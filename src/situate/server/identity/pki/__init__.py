@@ -1,0 +1,1 @@
+"""Keys and certificates of a cluster: the authority, its rotation, revocation, and the key of service accounts."""
