@@ -82,6 +82,16 @@ def test_a_lease_that_was_about_to_end_does_not_end_in_the_middle_of_a_restore(e
     asyncio.run(story())
 
 
+def test_a_prefix_without_a_store_is_not_backed_up_and_stays_empty(etcd_server: Etcd) -> None:
+    async def story() -> None:
+        own = settings(etcd_server)
+        with pytest.raises(BackupError, match=f"there is no store in the prefix {own.prefix} of etcd"):
+            await snapshot.etcd_snapshot(own)
+        await snapshot.fill_etcd(own, "identity", [])
+
+    asyncio.run(story())
+
+
 def test_a_server_that_starts_first_keeps_its_prefix(etcd_server: Etcd, monkeypatch: pytest.MonkeyPatch) -> None:
     async def story() -> None:
         own = settings(etcd_server)

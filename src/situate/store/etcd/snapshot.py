@@ -16,7 +16,7 @@ from situate.store.etcd.format import add_marker, find_marker, write_marker
 from situate.store.etcd.settings import EtcdSettings
 from situate.store.etcd.store import EtcdStore
 from situate.store.etcd.translation import Keys
-from situate.store.format import FORMAT, StoreMarker
+from situate.store.format import FORMAT, StoreMarker, checked
 from situate.store.transactions import Put, Write
 
 WRITES_AT_ONCE: Final = 100
@@ -24,6 +24,7 @@ BYTES_AT_ONCE: Final = 1_000_000
 LEAST_TTL_S: Final = 600
 """The least time to live of a restored lease. One that expired in the middle of the restore would make every restore
 of that backup fail."""
+NO_STORE: Final = "there is no store in the prefix {prefix} of etcd"
 NOT_EMPTY: Final = (
     "the prefix {prefix} of etcd has data; restore into an empty one, such as etcd://host:port{prefix}-restored, and"
     " start the servers with that"
@@ -31,17 +32,22 @@ NOT_EMPTY: Final = (
 
 
 async def etcd_snapshot(settings: EtcdSettings) -> tuple[StoreMarker, int, list[BackupEntry]]:
-    """All entries at one revision."""
-    store = await EtcdStore.open(settings)
+    """All entries at one revision. Nothing is written: not even a marker, which `EtcdStore.open` would add."""
+    client = EtcdClient(settings)
+    store = EtcdStore(client)
     try:
+        marker = await find_marker(client, Keys(settings.prefix))
         page = await store.scan("")
+        if marker is None and not page.entries:
+            raise BackupError(NO_STORE.format(prefix=settings.prefix))
+        marker = StoreMarker(FORMAT, __version__, "") if marker is None else checked(marker)
         ttls = {lease: await store.ttl_s(lease) for lease in {entry.lease for entry in page.entries} - {NO_LEASE}}
         entries = [
             BackupEntry(entry.key, entry.value, entry.modified, entry.lease, ttls.get(entry.lease, 0))
             for entry in page.entries
             if entry.lease == NO_LEASE or ttls[entry.lease] > 0
         ]
-        return store.marker or StoreMarker(FORMAT, __version__, ""), page.revision, entries
+        return marker, page.revision, entries
     finally:
         await store.aclose()
 
