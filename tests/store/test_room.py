@@ -1,5 +1,6 @@
 """The reserve of a store: who may use it when there is no room, and when it is whole again."""
 
+import asyncio
 import errno
 import os
 from pathlib import Path
@@ -8,11 +9,15 @@ import apsw
 import pytest
 
 from situate.store.entries import Entry, Revision
-from situate.store.errors import StoreFullError
+from situate.store.errors import InUseError, StoreError, StoreFullError
 from situate.store.sqlite import log as log_module
+from situate.store.sqlite import schema
+from situate.store.sqlite.file import lock
 from situate.store.sqlite.log import TransactionLog
 from situate.store.sqlite.room import GROWTH_BYTES, OVERWRITE_BYTES, Ballast, Need, Room, need_of
 from situate.store.sqlite.schema import prepare
+from situate.store.sqlite.snapshot import make_store
+from situate.store.sqlite.store import SqliteStore
 from situate.store.transactions import Committed, Delete, Put, Transaction, Write
 from store.disk import Disk
 
@@ -171,6 +176,32 @@ def test_the_ballast_takes_real_room_and_gives_it_back(tmp_path: Path) -> None:
     assert ballast.restored()
     assert kept.stat().st_blocks * 512 >= 8 << 20
     ballast.close()
+
+
+def test_a_lock_needs_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "pwrite", full)
+    held = lock(tmp_path / "store.db")
+    with pytest.raises(InUseError):
+        lock(tmp_path / "store.db")
+    held.release()
+
+
+@pytest.mark.parametrize("error", [apsw.FullError, apsw.IOError])
+def test_a_store_that_cannot_be_made_says_so_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: type[apsw.Error]
+) -> None:
+    def fail(_connection: apsw.Connection) -> None:
+        raise error("no luck")
+
+    monkeypatch.setattr(schema, "prepare", fail)
+    with pytest.raises(StoreError, match="nothing was restored"):
+        make_store(tmp_path / "restored.db", "", 1, [])
+    with pytest.raises(StoreError, match="cannot be opened: no luck"):
+        asyncio.run(SqliteStore.open(tmp_path / "store.db"))
+    lock(tmp_path / "store.db").release()
 
 
 @pytest.mark.parametrize("code", [errno.EOPNOTSUPP, errno.EINVAL])

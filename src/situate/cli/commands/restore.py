@@ -30,6 +30,8 @@ def restore(file: Path, directory: Path, where: str, force: bool, **etcd: Path |
         text = _into_etcd(file, where, etcd) if where else _into_directory(file, directory, force=force)
     except StoreError as error:
         raise InputError(str(error)) from None
+    except OSError as error:
+        raise InputError(f"{error.filename or directory} cannot be written: {error.strerror}") from None
     click.echo(text)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -15,6 +16,8 @@ from situate.store.sqlite import schema
 
 LOCK_SUFFIX: Final = ".lock"
 OWNER_ONLY: Final = 0o600
+HOLDER_BYTES: Final = 32
+"""The size of a lock file, which names the process that has the lock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +51,7 @@ def lock(path: Path) -> Lock:
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        holder = os.read(handle, 32).decode(errors="replace").strip() or "unknown"
+        holder = os.read(handle, HOLDER_BYTES).decode(errors="replace").strip() or "unknown"
         os.close(handle)
         raise InUseError(f"{path} is in use by another server, process {holder}") from None
     try:
@@ -62,8 +65,8 @@ def lock(path: Path) -> Lock:
         os.close(database)
         os.close(handle)
         raise InUseError(f"{path} is in use by another server, under another name of the same file") from None
-    os.ftruncate(handle, 0)
-    os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
+    with suppress(OSError):  # the disk may be full, and this is for people
+        os.pwrite(handle, f"{os.getpid()}\n".ljust(HOLDER_BYTES).encode(), 0)
     return Lock(handle, database)
 
 

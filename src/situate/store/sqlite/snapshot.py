@@ -75,8 +75,9 @@ def make_store(path: Path, identity: str, after: int, entries: Iterable[BackupEn
     is compacted. So a client that resumes a watch has to list again, and a write on the condition of an old version
     is refused, even if the store goes back in time.
     """
-    connection = file.open_writer(path)
+    connection: apsw.Connection | None = None
     try:
+        connection = file.open_writer(path)
         revision, place = after + BUMP, 0
         with connection:
             for entry in entries:
@@ -101,8 +102,11 @@ def make_store(path: Path, identity: str, after: int, entries: Iterable[BackupEn
             raise BackupError(f"the restored store is damaged: {found}")
     except apsw.FullError:
         raise BackupError(f"there is no room for {path}; nothing was restored") from None
+    except apsw.IOError as error:
+        raise BackupError(f"{path} cannot be written ({error}); nothing was restored") from None
     finally:
-        connection.close()
+        if connection is not None:
+            connection.close()
     for suffix in ("-wal", "-shm"):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
     handle = os.open(path, os.O_RDWR)

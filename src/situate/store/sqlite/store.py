@@ -91,6 +91,10 @@ class SqliteStore:
             room.close()
             lock.release()
             raise type(error)(f"{path}: {error}") from None
+        except (OSError, apsw.FullError, apsw.IOError) as error:
+            room.close()
+            lock.release()
+            raise StoreError(f"{path} cannot be opened: {error}") from None
         except BaseException:
             room.close()
             lock.release()
