@@ -1,5 +1,8 @@
 """Logs of pods, as the server asks for them."""
 
+import asyncio
+import ssl
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -7,6 +10,7 @@ from typing import Any
 import pytest
 
 from server.placing.world import World, tell
+from situate.agent import log_server, log_source
 from situate.agent.log_source import AgentLogs
 from situate.agent.log_writer import LogWriter
 from situate.agent.runtime import Run
@@ -85,3 +89,52 @@ def test_what_runs_on_paper_writes_nothing(tmp_path: Path) -> None:
 def test_a_node_in_another_process_is_said_to_be_so(tmp_path: Path) -> None:
     with pytest.raises(StatusError, match="runs in another process"):
         asked(tmp_path, LogOptions(), here=False)
+
+
+@pytest.mark.parametrize(
+    "first, said",
+    [
+        pytest.param(b"", "cannot read logs from the agent of node n1", id="says nothing"),
+        pytest.param(b"HTTP/1.1 400 Bad Request\r\n\r\n", "xxx", id="says no without end"),
+    ],
+)
+def test_an_agent_that_does_not_answer_as_it_should_is_not_heard_out(
+    first: bytes, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_source, "ANSWER_S", 0.5)
+    sent = 0
+
+    async def answer(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal sent
+        with suppress(ConnectionError):
+            writer.write(first)
+            while first:
+                writer.write(b"x" * 65_536)
+                sent += 65_536
+                await writer.drain()
+            await asyncio.sleep(60)
+
+    async def story(world: World) -> None:
+        own = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        fingerprint = log_server._make(tmp_path / "pem")
+        own.load_cert_chain(tmp_path / "pem")
+        trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
+        agent = await asyncio.start_server(answer, "127.0.0.1", 0, ssl=own)
+        await world.node()
+        await world.pod(nodeName="n1")
+
+        def change(obj: Object, _held: StoredObject) -> Object:
+            endpoints = {"kubeletEndpoint": {"Port": agent.sockets[0].getsockname()[1]}}
+            where = {"addresses": [{"type": "InternalIP", "address": "127.0.0.1"}], "daemonEndpoints": endpoints}
+            named = {**obj["metadata"], "annotations": {log_server.CERTIFICATE: fingerprint}}
+            return {**obj, "metadata": named, "status": {**obj["status"], **where}}
+
+        await world.registry.modify(Target(NODES, "", "n1"), change, SYSTEM)
+        async with asyncio.timeout(5.0):
+            with pytest.raises(StatusError, match=said):
+                await AgentLogs(world.registry, trusting).open("default", "p", "c", LogOptions())
+        agent.close()
+
+    tell(story)
+    assert sent < 32 << 20

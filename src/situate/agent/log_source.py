@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from collections.abc import AsyncIterator
 from http import HTTPStatus
@@ -22,7 +23,10 @@ PODS: Final = BY_KIND["v1", "Pod"]
 NODES: Final = BY_KIND["v1", "Node"]
 HOLLOW: Final = "hollow://"
 CONNECT_S: Final = 5.0
+ANSWER_S: Final = 10.0
+"""For an agent to begin its answer."""
 LONGEST: Final = 1_000
+"""How many bytes of an agent's refusal to read."""
 ELSEWHERE: Final = "node {0} runs in another process and publishes no log endpoint"
 UNREACHED: Final = "cannot read logs from the agent of node {0} at {1}: {2}"
 
@@ -66,9 +70,11 @@ class AgentLogs:
         )
         try:
             query = {"options": _encode(options).decode(), "pod": pod}
-            answer = await session.get(url, params=query, ssl=self._tls, allow_redirects=False)
-            if answer.status != HTTPStatus.OK:
-                raise StatusError(HTTPStatus.BAD_REQUEST, "BadRequest", (await answer.text())[:LONGEST])
+            async with asyncio.timeout(ANSWER_S):
+                answer = await session.get(url, params=query, ssl=self._tls, allow_redirects=False)
+                if answer.status != HTTPStatus.OK:
+                    said = (await answer.content.read(LONGEST)).decode(errors="replace")
+                    raise StatusError(HTTPStatus.BAD_REQUEST, "BadRequest", said)
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             await session.close()
             where, why = f"{address}:{port}", str(error) or type(error).__name__
