@@ -19,7 +19,7 @@ import yaml
 
 from agent.world import processes_with
 from situate.agent.ports import free_port
-from situate.cli.control_plane.homes import shared_volumes
+from situate.cli.control_plane.homes import shared_homes
 from situate.kube.client import Client
 from situate.kube.errors import ApiError
 from situate.kube.kubeconfig import find_access
@@ -102,7 +102,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
     finally:
         made.situate("down", "--delete")
         assert not list(tmp_path.glob(".situate*"))
-        assert not shared_volumes(tmp_path / ".situate").exists()
+        assert not shared_homes(tmp_path / ".situate").exists()
 
 
 def manifests(mark: str) -> str:
@@ -284,10 +284,12 @@ def _as_node(cluster: Cluster, node: str) -> Path:
 
 def _servers(cluster: Cluster) -> list[int]:
     """Processes of this cluster's web servers."""
-    found = []
+    directory, found = cluster.directory, []
+    places = [directory, shared_homes(directory / ".situate"), shared_homes(directory / "own")]
     for one in processes_with("http.server"):
         with suppress(OSError):
-            if Path(f"/proc/{one}/cwd").readlink().is_relative_to(cluster.directory):
+            cwd = Path(f"/proc/{one}/cwd").readlink()
+            if any(cwd.is_relative_to(place) for place in places):
                 found.append(one)
     return found
 

@@ -84,11 +84,8 @@ class ProcessRuntime:
         groups: Cgroups | None = None,
         settings: ProcessSettings | None = None,
         homes: Path | None = None,
-        volumes: Path | None = None,
     ) -> None:
-        """`homes`: where the containers' own files are, if their users may not enter `directory`. `volumes`: where
-        their volumes are, if they may not enter what is above `homes`."""
-        self._volumes = volumes
+        """`homes`: where the containers' own files are, if their users may not enter `directory`."""
         self._directory = directory
         self._homes = homes or directory
         self._home_mode = 0o700 if homes is None else 0o711
@@ -128,7 +125,7 @@ class ProcessRuntime:
         return made
 
     def volumes(self, pod: str) -> Path:
-        return (self._volumes or self._homes) / pod / VOLUMES
+        return self._homes / pod / VOLUMES
 
     def _of(self, pod: str, container: str) -> Path:
         return self._directory / pod / CONTAINERS / container
@@ -297,7 +294,7 @@ class ProcessRuntime:
         if any(one == pod for one, _ in self._held):
             raise RunError("a container of the pod is still running")
         self._runs.pop(pod, None)
-        for top in {self._directory, self._homes, self._volumes or self._homes}:
+        for top in {self._directory, self._homes}:
             shutil.rmtree(top / pod, ignore_errors=True)
         if self._groups is not None:
             self._groups.remove(pod)
@@ -308,9 +305,9 @@ class ProcessRuntime:
         self._held.clear()
         if self._groups is not None:
             self._groups.prune()
-        if self._volumes is not None:
-            with contextlib.suppress(OSError):  # pods still have volumes
-                self._volumes.rmdir()
+        if self._homes != self._directory:
+            with contextlib.suppress(OSError):  # pods still have files there
+                self._homes.rmdir()
 
     def _clean(self, pod: str, container: str) -> None:
         runs = self._runs[pod][container]

@@ -9,7 +9,7 @@ from typing import Final
 
 import click
 
-from situate.cli.control_plane.homes import homes_beside, shared_volumes
+from situate.cli.control_plane.homes import homes_beside, shared_homes
 from situate.cli.control_plane.state import read_state, stranger
 from situate.cli.options import directory_option
 
@@ -35,7 +35,7 @@ def down(directory: Path, delete: bool) -> None:
         if not any((directory / name).exists() for name in OURS):
             raise click.ClickException(f"{directory} does not contain a cluster; it is not deleted")
         shutil.rmtree(directory)
-        for one in (homes_beside(directory), shared_volumes(directory)):
+        for one in (homes_beside(directory), shared_homes(directory)):
             shutil.rmtree(one, ignore_errors=True)
         click.echo(f"{directory} is deleted.")
 

@@ -12,6 +12,6 @@ def homes_beside(directory: Path) -> Path:
     return directory.absolute().with_name(f"{directory.absolute().name}-pods")
 
 
-def shared_volumes(directory: Path) -> Path:
-    """For the volumes, if the directories above are closed as well, such as those of root's home."""
+def shared_homes(directory: Path) -> Path:
+    """For clusters below a directory that is closed as well, such as root's home."""
     return SHARED / hashlib.sha256(str(directory.absolute()).encode()).hexdigest()[:12]

@@ -13,7 +13,7 @@ from situate.agent.lease import FENCE
 from situate.agent.process import ProcessRuntime, ProcessSettings
 from situate.agent.settings import NodeSettings
 from situate.agent.volumes import closed_parent
-from situate.cli.control_plane.homes import homes_beside, shared_volumes
+from situate.cli.control_plane.homes import homes_beside, shared_homes
 from situate.loop.logs import Log
 
 PODS: Final = "pods"
@@ -26,33 +26,33 @@ _log = Log(__name__)
 def process_agent(plane: ControlPlane, settings: NodeSettings, top: Path) -> NodeAgent:
     """`top`: the directory with everything of the cluster or node. Raises AgentError."""
     hide_process()
-    groups = cgroups.find(name=f"situate-{shared_volumes(top).name}")
+    groups = cgroups.find(name=f"situate-{shared_homes(top).name}")
     limits = ProcessSettings(fence=settings.directory / FENCE)
     _log.warning(f"This machine is a node: {trust_statement(settings.security)}", node=settings.name)
     try:
-        homes, volumes = _places(top, settings.security.user)
+        homes = _homes(top, settings.security.user)
         return NodeAgent(
             plane,
             settings,
             lambda changed: ProcessRuntime(
-                settings.directory / PODS, changed, groups=groups, settings=limits, homes=homes, volumes=volumes
+                settings.directory / PODS, changed, groups=groups, settings=limits, homes=homes
             ),
         )
     except OSError as error:
         raise AgentError(f"{error.filename}: {error.strerror}") from None
 
 
-def _places(top: Path, user: int) -> tuple[Path | None, Path | None]:
-    """Where the containers' directories and volumes are, if not in the agent's own directory."""
+def _homes(top: Path, user: int) -> Path | None:
+    """Where the containers' files are, if not in the agent's own directory."""
     if user == os.geteuid():
-        return None, None
-    homes, shared = homes_beside(top), shared_volumes(top)
-    _make_open(homes)
-    if closed_parent(homes, user) is None:
-        return homes, None
+        return None
+    beside, shared = homes_beside(top), shared_homes(top)
+    if closed_parent(beside, user) is None:
+        _make_open(beside)
+        return beside
     _make_open(shared.parent)
     _make_open(shared)
-    return homes, shared
+    return shared
 
 
 def _make_open(directory: Path) -> None:
