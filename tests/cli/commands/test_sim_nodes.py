@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from situate.cli import main
-from situate.sim.nodes import faults
+from situate.sim.nodes import faults, world
 from situate.sim.nodes.checkers import NodeCheckers
 
 
@@ -17,7 +17,8 @@ def sim(*arguments: str) -> Result:
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Worlds in which nothing goes wrong, and not for long."""
-    monkeypatch.setattr(faults, "KINDS", ())
+    for module in (faults, world):
+        monkeypatch.setattr(module, "KINDS", ())
 
 
 def test_a_world_prints_its_digest_and_what_was_seen(short: None) -> None:
