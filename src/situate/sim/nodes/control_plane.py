@@ -147,9 +147,14 @@ class SimulatedServer:
         if isinstance(error, StoreError | StatusError) and not process.ready:
             self._log.record(f"{self.name} does not reach the store, and is started again")
             self.process = None
-            self._loop.call_later(START_AGAIN_S, self.begin, context=self._loop.world.context())
+            self._loop.world.begin(self._start_again(process))
             return
         self._log.violation(f"{self.name} crashed: {type(error).__name__}: {error}")
+
+    async def _start_again(self, process: ControlPlaneProcess) -> None:
+        await process.kill()
+        await asyncio.sleep(START_AGAIN_S)
+        self.begin()
 
     async def kill(self) -> None:
         process, self.process = self.process, None
