@@ -24,6 +24,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
+from situate.store.durable import sync_folder
 from situate.store.errors import BackupError
 
 VERSION: Final = 1
@@ -187,11 +188,3 @@ def verify_backup(path: Path) -> tuple[BackupHeader, BackupEnd]:
             if isinstance(part, BackupEnd):
                 return header, part
     raise BackupError(f"{path} is cut off: it has no end")
-
-
-def sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -30,6 +30,7 @@ from situate.kube.tls import client_context
 from situate.loop.logs import Log
 from situate.server.identity.joining.node_joins import API_VERSION, KIND
 from situate.server.identity.pki import certificates
+from situate.server.identity.pki.kubeconfig import kubeconfig_text
 from situate.server.identity.secret_files import PRIVATE_FOLDER, IdentityError, read_private, write_private
 
 KUBECONFIG: Final = "kubeconfig"
@@ -155,13 +156,8 @@ def _own(directory: Path) -> x509.Certificate:
 
 
 def _kubeconfig(server: str) -> str:
-    cluster = {"server": server, "certificate-authority": AUTHORITIES}
-    content = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": "situate", "cluster": cluster}],
-        "contexts": [{"name": "situate", "context": {"cluster": "situate", "user": "node"}}],
-        "current-context": "situate",
-        "users": [{"name": "node", "user": {"client-certificate": CLIENT, "client-key": CLIENT}}],
-    }
-    return yaml.safe_dump(content, sort_keys=False)
+    return kubeconfig_text(
+        {"server": server, "certificate-authority": AUTHORITIES},
+        {"client-certificate": CLIENT, "client-key": CLIENT},
+        user="node",
+    )

@@ -16,6 +16,7 @@ from typing import Final
 
 from situate import __version__
 from situate.cli.cluster.connection import KUBECONFIG
+from situate.server.identity.secret_files import write_private
 from situate.server.identity.setup import AUTHORITY, USER_TOKENS
 from situate.server.identity.users import ISSUED
 from situate.store.backup import (
@@ -25,10 +26,10 @@ from situate.store.backup import (
     BackupFile,
     BackupHeader,
     open_backup,
-    sync_folder,
     verify_backup,
     write_backup,
 )
+from situate.store.durable import sync_folder
 from situate.store.errors import BackupError, StoreError
 from situate.store.format import FORMAT
 from situate.store.sqlite.file import lock
@@ -176,13 +177,7 @@ def _commit(directory: Path, staged: Path) -> None:
         "replaced": f"{REPLACED}{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{staged.name.removeprefix(STAGED)}",
         "names": sorted(one.name for one in staged.iterdir()),
     }
-    new = directory / f"{JOURNAL}.new"
-    with new.open("w") as file:
-        json.dump(journal, file)
-        file.flush()
-        os.fsync(file.fileno())
-    new.replace(directory / JOURNAL)
-    sync_folder(directory)
+    write_private(directory / JOURNAL, json.dumps(journal).encode())
 
 
 def finish_restore(directory: Path) -> None:

@@ -204,8 +204,11 @@ async def _open(settings: ControlPlaneSettings) -> AsyncIterator[tuple[Server, S
         if settings.process_node:
             parts.append(Part("machine-node", lambda: machine_agent(settings, registry, logs).run()))
 
-        async def renewed() -> None:
+        def keep_kubeconfig() -> None:
             ensure_kubeconfig(settings.directory / KUBECONFIG, identity.authority, server.url, ADMIN, MASTERS, now())
+
+        async def renewed() -> None:
+            keep_kubeconfig()
             await publish_authorities(registry, identity.authority.bundle.decode())
 
         behind = CacheLag(store, cache)
@@ -216,7 +219,7 @@ async def _open(settings: ControlPlaneSettings) -> AsyncIterator[tuple[Server, S
             settings, gauges, behind, registry, views, identity, binder, logs, tls, (metrics, counts, lag), supervisor
         )
         stack.push_async_callback(server.stop)
-        ensure_kubeconfig(settings.directory / KUBECONFIG, identity.authority, server.url, ADMIN, MASTERS, now())
+        keep_kubeconfig()
         yield server, supervisor, registered
 
 

@@ -9,6 +9,8 @@ from pathlib import Path
 from time import monotonic
 from typing import Final
 
+from situate.store.durable import sync_folder
+
 PRIVATE: Final = 0o600
 PRIVATE_FOLDER: Final = 0o700
 STAT_INTERVAL_S: Final = 0.1
@@ -82,11 +84,3 @@ def write_private(path: Path, content: bytes, mode: int = PRIVATE) -> None:
         new.unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -42,9 +42,9 @@ from situate.server.identity.secret_files import (
     PRIVATE_FOLDER,
     IdentityError,
     read_private,
-    sync_folder,
     write_private,
 )
+from situate.store.durable import sync_folder
 
 SERVER: Final = "server.pem"
 NEVER: Final = datetime.max.replace(tzinfo=UTC)

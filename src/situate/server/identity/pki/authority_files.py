@@ -22,7 +22,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from msgspec import Struct
 
 from situate.server.identity.pki import certificates
-from situate.server.identity.secret_files import IdentityError, SecretFile, sync_folder, write_private
+from situate.server.identity.secret_files import IdentityError, SecretFile, write_private
+from situate.store.durable import sync_folder
 
 CERTIFICATE: Final = "ca.crt"
 KEY: Final = "ca.key"

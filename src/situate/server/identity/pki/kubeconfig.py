@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
@@ -31,22 +31,25 @@ def ensure_kubeconfig(
 
 
 def kubeconfig(url: str, ca: bytes, credential: Credential, namespace: str = "") -> str:
-    context = {"cluster": NAME, "user": NAME} | ({"namespace": namespace} if namespace else {})
+    certificate, key = _encoded(credential.certificate), _encoded(credential.key)
+    return kubeconfig_text(
+        {"server": url, "certificate-authority-data": _encoded(ca)},
+        {"client-certificate-data": certificate, "client-key-data": key},
+        namespace=namespace,
+    )
+
+
+def kubeconfig_text(
+    cluster: Mapping[str, str], credentials: Mapping[str, str], user: str = NAME, namespace: str = ""
+) -> str:
+    context = {"cluster": NAME, "user": user} | ({"namespace": namespace} if namespace else {})
     content = {
         "apiVersion": "v1",
         "kind": "Config",
-        "clusters": [{"name": NAME, "cluster": {"server": url, "certificate-authority-data": _encoded(ca)}}],
+        "clusters": [{"name": NAME, "cluster": dict(cluster)}],
         "contexts": [{"name": NAME, "context": context}],
         "current-context": NAME,
-        "users": [
-            {
-                "name": NAME,
-                "user": {
-                    "client-certificate-data": _encoded(credential.certificate),
-                    "client-key-data": _encoded(credential.key),
-                },
-            }
-        ],
+        "users": [{"name": user, "user": dict(credentials)}],
     }
     return yaml.safe_dump(content, sort_keys=False)
 
