@@ -13,7 +13,7 @@ from http import HTTPStatus
 from typing import Any, Final, Protocol
 
 from situate.server.errors import StatusError
-from situate.server.identity.authorization.rbac import Rbac
+from situate.server.identity.authorization.aggregation import Aggregation
 from situate.server.identity.authorization.roles import AUTOUPDATE, BINDINGS, ROLES
 from situate.server.identity.authorization.rules import rules_of, uncovered
 from situate.server.identity.pki.kubeconfig import cluster_info
@@ -61,14 +61,14 @@ async def aggregate_cluster_roles(registry: BootstrapRegistry) -> int:
 
     RBAC does not depend on it: it aggregates for itself.
     """
-    rbac, changed = Rbac(registry.cache), 0
-    for cached in list(registry.cache.all(CLUSTER_ROLES)):
-        role = cached.object(CLUSTER_ROLES)
+    roles = {cached.name: cached.object(CLUSTER_ROLES) for cached in registry.cache.all(CLUSTER_ROLES)}
+    aggregation, changed = Aggregation(roles), 0
+    for name, role in roles.items():
         if not role.get("aggregationRule"):
             continue
-        rules = [rule.shown() for rule in rbac.aggregated(role)]
+        rules = [rule.shown() for rule in aggregation.rules(name) or ()]
         if rules != (role.get("rules") or []):
-            await registry.update(Target(CLUSTER_ROLES, "", cached.name), {**role, "rules": rules}, SYSTEM)
+            await registry.update(Target(CLUSTER_ROLES, "", name), {**role, "rules": rules}, SYSTEM)
             changed += 1
     return changed
 

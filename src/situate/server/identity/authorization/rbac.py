@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from situate.server.errors import not_found
+from situate.server.identity.authorization.aggregation import Aggregation
 from situate.server.identity.authorization.attributes import NO, YES, Attributes, AuthorizerDecision
-from situate.server.identity.authorization.rules import Rule, aggregated, matches, rules_of
+from situate.server.identity.authorization.rules import Rule, matches, rules_of
 from situate.server.identity.ports import ObjectReader, resource_of
 from situate.server.requests import Caller, Object
 from situate.server.resources import Resource
@@ -49,7 +50,7 @@ class Rbac:
         self._objects = objects
         self._revisions: tuple[int, ...] = ()
         self._decoded: dict[tuple[str, str, str], tuple[int, Object]] = {}
-        self._policy = _Policy({}, {}, {})
+        self._policy = _Policy(Aggregation({}), {}, {})
         self._decisions: dict[tuple[object, ...], CachedDecision] = {}
 
     def allows(self, caller: Caller, attributes: Attributes) -> AuthorizerDecision:
@@ -92,12 +93,6 @@ class Rbac:
         if found is None:
             raise not_found("rolebindings" if namespace else "clusterrolebindings", GROUP, name)
         return found
-
-    def aggregated(self, role: Object) -> tuple[Rule, ...]:
-        """The rules of a ClusterRole with an aggregationRule, from the current roles."""
-        self._refresh()
-        name = role.get("metadata", {}).get("name", "")
-        return aggregated(name, {**self._policy.cluster_roles, name: role})
 
     def _refresh(self) -> None:
         revisions = tuple(self._objects.of(kind).last_change for kind in KINDS)
@@ -149,14 +144,16 @@ class Rbac:
 class _Policy:
     """All roles and bindings at one time."""
 
-    cluster_roles: dict[str, Object]
-    resolved: dict[tuple[str, str, str], tuple[Rule, ...]]
-    """By kind, namespace and name."""
+    cluster_roles: Aggregation
+    roles: dict[tuple[str, str], tuple[Rule, ...]]
+    """By namespace and name."""
     bound: dict[tuple[str, str, str], list[tuple[str, Object]]]
     """Descriptions and bindings, by the binding's namespace ("": the cluster) and the subject's kind and name."""
 
     def rules(self, kind: str, name: str, namespace: str) -> tuple[Rule, ...] | None:
-        return self.resolved.get((kind, namespace if kind == "Role" else "", name))
+        if kind == "ClusterRole":
+            return self.cluster_roles.rules(name)
+        return self.roles.get((namespace, name)) if kind == "Role" else None
 
     def granted(self, caller: Caller, namespace: str) -> tuple[list[GrantedRule], list[str]]:
         found: list[GrantedRule] = []
@@ -179,9 +176,7 @@ class _Policy:
 
 def _policy_of(found: Mapping[str, list[Object]]) -> _Policy:
     cluster_roles = {role["metadata"]["name"]: role for role in found["clusterroles"]}
-    resolved = {("ClusterRole", "", name): aggregated(name, cluster_roles) for name in cluster_roles}
-    for role in found["roles"]:
-        resolved["Role", role["metadata"]["namespace"], role["metadata"]["name"]] = rules_of(role)
+    roles = {(role["metadata"]["namespace"], role["metadata"]["name"]): rules_of(role) for role in found["roles"]}
     bound: dict[tuple[str, str, str], list[tuple[str, Object]]] = {}
     for binding in [*found["clusterrolebindings"], *found["rolebindings"]]:
         where = binding["metadata"].get("namespace", "")
@@ -189,7 +184,7 @@ def _policy_of(found: Mapping[str, list[Object]]) -> _Policy:
             key = _subject(subject, where)
             if key is not None:
                 bound.setdefault((where, *key), []).append((_described(binding, subject, where), binding))
-    return _Policy(cluster_roles, resolved, bound)
+    return _Policy(Aggregation(cluster_roles), roles, bound)
 
 
 def _subject(subject: Mapping[str, str], where: str) -> tuple[str, str] | None:

@@ -10,8 +10,6 @@ from situate.server.identity.authorization.attributes import Attributes
 from situate.server.requests import Object
 
 ALL: Final = "*"
-MOST_DEEP: Final = 16
-"""The depth of aggregated roles that aggregate roles."""
 
 
 class Rule(NamedTuple):
@@ -132,45 +130,3 @@ def _line(rule: Rule) -> str:
 def quoted(values: Iterable[str]) -> str:
     """A list as Go shows it: `["a" "b"]`."""
     return "[" + " ".join(json.dumps(value, ensure_ascii=False) for value in values) + "]"
-
-
-# ── aggregated roles ─────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def aggregated(name: str, roles: Mapping[str, Object], _above: tuple[str, ...] = ()) -> tuple[Rule, ...]:
-    """The rules of a ClusterRole: its own, or, with an aggregationRule, those of the roles it selects."""
-    role = roles.get(name)
-    if role is None:
-        return ()
-    gathering = role.get("aggregationRule")
-    if not gathering:
-        return rules_of(role)
-    if len(_above) >= MOST_DEEP:
-        return ()
-    found: dict[Rule, None] = {}
-    above = (*_above, name)
-    for selector in gathering.get("clusterRoleSelectors") or ():
-        for other in sorted(roles):
-            if other not in above and _selects(selector, roles[other].get("metadata", {}).get("labels") or {}):
-                found.update(dict.fromkeys(aggregated(other, roles, above)))
-    return tuple(found)
-
-
-def _selects(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
-    if any(labels.get(key) != value for key, value in (selector.get("matchLabels") or {}).items()):
-        return False
-    return all(_meets(term, labels) for term in selector.get("matchExpressions") or ())
-
-
-def _meets(term: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
-    key, values = term.get("key", ""), term.get("values") or ()
-    match term.get("operator"):
-        case "In":
-            return key in labels and labels[key] in values
-        case "NotIn":
-            return labels.get(key) not in values
-        case "Exists":
-            return key in labels
-        case "DoesNotExist":
-            return key not in labels
-    return False
