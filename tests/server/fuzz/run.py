@@ -35,6 +35,7 @@ LIVING = 4
 STARTS_AGAIN = 3
 """How often a server may end upon what is stored, before the fuzz goes on with an empty store."""
 EMPTY_S = 60.0
+PROGRESS_S = 30.0
 TAIL = 3_000
 
 
@@ -87,16 +88,25 @@ class Fuzz:
                 control = Control(self.client)
                 await control.prepare()
                 watching = asyncio.create_task(self._watch_over(control))
+                showing = asyncio.create_task(self._show_progress(control))
                 controlling = asyncio.create_task(control.run())
                 await self._work()
                 control.stopping = True
                 await controlling
                 watching.cancel()
+                showing.cancel()
                 await self._look_at_what_is_left()
                 await self._tell(control, time.monotonic() - began)
         finally:
             self.plane.kill()
         return self.report
+
+    async def _show_progress(self, control: Control) -> None:
+        while True:
+            await asyncio.sleep(PROGRESS_S)
+            told = f"{self.report.objects} of {self._count} objects; {len(self.report.deaths)} deaths"
+            failures, late = len(self.client.tally.failures), len(control.late)
+            print(f"{told}, {failures} answers of 5xx or none, {late} times late", file=sys.stderr, flush=True)
 
     # ── the load ────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -1,7 +1,8 @@
 """One hostile client of each kind, in a process: python -m server.hostile.clients KIND PORT DIRECTORY SECONDS
 
-They come from 127.0.0.2, as from another machine, and take little time of their own: they share the cores with the
-server and with the honest clients. Each keeps up its number of connections, and opens a new one when one is closed.
+They come from 127.0.0.2, as from another machine (those who hold the most connections from ten), and take little time
+of their own: they share the cores with the server and with the honest clients. Each keeps up its number of connections,
+and opens a new one when one is closed. The file `held` says how many it had open at most.
 """
 
 import asyncio
@@ -9,13 +10,13 @@ import os
 import ssl
 import sys
 from collections.abc import Callable
-from itertools import count
+from itertools import count, cycle
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import uvloop
 
-ADDRESS = "127.0.0.2"
+ADDRESSES = [f"127.0.0.{number}" for number in range(2, 12)]
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 HEAD = "HTTP/1.1\r\nHost: 127.0.0.1\r\n"
 NUMBERS = count()
@@ -29,6 +30,9 @@ class Hostile(asyncio.Protocol):
     pace = 0.0
     """0: say nothing more."""
     after_answers = False
+    addresses = 1
+    secure = True
+    """Whether it performs the TLS handshake."""
 
     def __init__(self, closed: Callable[[], None]) -> None:
         self._closed = closed
@@ -79,7 +83,10 @@ class SlowReaders(Hostile):
 
 
 class IdleConnections(Hostile):
-    pass
+    """It does not even begin its handshake: nothing is cheaper for the client, and the server has to wait."""
+
+    addresses = 10
+    secure = False
 
 
 class HeaderFloods(Hostile):
@@ -152,6 +159,7 @@ KINDS: dict[str, tuple[type[Hostile], int, str]] = {
 """The connection, how many at a time, and as whom."""
 OPENED_PER_S = 300
 """New connections: their handshakes take as much of this process' time as of the server's."""
+OPENED_PER_S_PLAIN = 2_000
 
 
 async def attack(kind: str, port: int, directory: Path, seconds: float) -> None:
@@ -159,28 +167,36 @@ async def attack(kind: str, port: int, directory: Path, seconds: float) -> None:
     tls = ssl.create_default_context(cafile=str(directory / "pki" / "ca.crt"))
     if user:
         tls.load_cert_chain(directory.parent / f"{user}.pem")
-    loop, there = asyncio.get_running_loop(), 0
+    secure: dict[str, Any] = {"ssl": tls, "server_hostname": "127.0.0.1"} if make.secure else {}
+    per_s = OPENED_PER_S if make.secure else OPENED_PER_S_PLAIN
+    addresses = cycle(ADDRESSES[: make.addresses])
+    loop, there, opening, held = asyncio.get_running_loop(), 0, 0, 0
 
     def closed() -> None:
         nonlocal there
         there -= 1
 
     async def connect() -> None:
-        nonlocal there
+        nonlocal there, opening
         there += 1
+        opening += 1
         try:
             await loop.create_connection(
-                lambda: make(closed), "127.0.0.1", port, ssl=tls, server_hostname="127.0.0.1", local_addr=(ADDRESS, 0)
+                lambda: make(closed), "127.0.0.1", port, local_addr=(next(addresses), 0), **secure
             )
         except OSError:
             there -= 1
+        finally:
+            opening -= 1
 
     end = loop.time() + seconds
     async with asyncio.TaskGroup() as tasks:
         while loop.time() < end:
-            for _ in range(min(OPENED_PER_S // 10, most - there)):
+            for _ in range(min(per_s // 10, most - there)):
                 tasks.create_task(connect())
             await asyncio.sleep(0.1)
+            held = max(held, there - opening)
+            (directory.parent / "held").write_text(str(held))
         os._exit(0)  # without a TLS close, as such clients leave
 
 

@@ -39,6 +39,8 @@ class Row:
     kind: str
     alone: Seen
     beside: Seen
+    held: int
+    """The connections that the hostile client had open, at most."""
     before_bytes: int
     """The memory of the server before the hostile client came."""
     peak_bytes: int
@@ -68,6 +70,7 @@ class Row:
         alone, beside = self.alone, self.beside
         return [
             self.kind,
+            f"{self.held}",
             f"{len(beside.bound_s)}",
             f"{times(alone, 0.5)} / {times(alone, 0.99)}",
             f"{times(beside, 0.5)} / {times(beside, 0.99)}",
@@ -82,6 +85,7 @@ class Row:
 
 HEADER = [
     "hostile client",
+    "its connections",
     "pods bound",
     "alone p50 / p99 (ms)",
     "beside p50 / p99 (ms)",
@@ -156,7 +160,8 @@ async def measure(plane: Plane, kinds: Sequence[str], seconds: float, rate: floa
         beside, peak = await _beside(plane, honest, kind, seconds)
         used.append(cpu_s(plane.pid))
         cpu = (used[1] - used[0]) / seconds, (used[2] - used[1]) / seconds
-        rows.append(Row(kind, alone, beside, before, peak, cpu))
+        held = int((plane.directory.parent / "held").read_text())
+        rows.append(Row(kind, alone, beside, held, before, peak, cpu))
         print(table(rows[-1:]).splitlines()[-1], flush=True)
         for error in (alone.errors + beside.errors)[:5]:
             print(f"  {error}", flush=True)
