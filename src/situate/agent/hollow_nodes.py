@@ -36,6 +36,7 @@ from situate.agent.node_objects import NodeShape, hollow_node
 from situate.agent.node_status import is_ready
 from situate.core.reconcile.nodes.reports import AgentReport
 from situate.loop.drive import describe_error
+from situate.loop.fair_queue import FairQueue
 from situate.loop.logs import Log
 
 REPORTS_AT_ONCE: Final = 32
@@ -117,6 +118,8 @@ class HollowNodes:
         """The name of the node, if there is one only."""
         self._pods: dict[Key, _TrackedPod] = {}
         self._due: list[tuple[float, int, Key, PodTransition, int]] = []
+        self._ready: FairQueue[tuple[Key, PodTransition, int]] = FairQueue()
+        """Transitions that are due, by node: nodes take turns, as if each had a kubelet of its own."""
         self._planned = self._updates = 0
         self._woken = asyncio.Event()
         self._unacknowledged: dict[str, float] = {}
@@ -316,6 +319,11 @@ class HollowNodes:
             now = time.monotonic()
             while self._due and self._due[0][0] <= now:
                 _, _, key, transition, number = heapq.heappop(self._due)
+                tracked = self._pods.get(key)
+                if tracked is not None and tracked.number == number:
+                    self._ready.push(tracked.pod["spec"]["nodeName"], (key, transition, number))
+            while (found := self._ready.pop()) is not None:
+                key, transition, number = found[1]
                 tracked = self._pods.get(key)
                 if tracked is not None and tracked.number == number:
                     return key, transition, tracked

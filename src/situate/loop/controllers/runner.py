@@ -5,6 +5,7 @@
 - It retries a controller whose effects were refused, with exponential backoff (RETRY_FIRST_MS to RETRY_LAST_MS).
 - An exception about one object, whatever it is, stays with that object: it is logged, counted, shown as an event on the
   object, and retried in the same way. Everything else goes on.
+- Namespaces take turns, with calls and with effects: one that wants two billion pods delays the others by a few writes.
 - It has no state to lose: a new runner calls every controller once.
 """
 
@@ -46,10 +47,16 @@ from situate.loop.controllers.cache import (
 from situate.loop.controllers.metrics import ControllerMetrics
 from situate.loop.controllers.port import ControllerPort, RefusedError, WriteResult
 from situate.loop.drive import describe_error
+from situate.loop.fair_queue import FairQueue
+from situate.loop.fair_slots import FairSlots, SlotLimits
 from situate.loop.logs import Log
 
-WORKERS: Final = 16
-"""How many controllers may have effects in flight at once."""
+WORKERS: Final = 64
+"""How many controllers run at once. One of a namespace in which none runs may always start."""
+PER_NAMESPACE: Final = 16
+"""How many of them may be about objects of one namespace."""
+EFFECTS: Final = 32
+"""How many effects may be in flight at once, of all controllers. Namespaces take turns."""
 RETRY_FIRST_MS: Final = 20
 RETRY_LAST_MS: Final = 60_000
 SEEN_S: Final = 30.0
@@ -100,8 +107,13 @@ class Runner:
         self._clock = clock
         self._due: list[tuple[Millis, int, Task]] = []
         self._waiting: dict[Task, Millis] = {}
+        self._ready: FairQueue[tuple[Millis, Task]] = FairQueue()
+        """What is due, by namespace."""
         self._busy: dict[Task, bool] = {}
         """Running; True: to be called again."""
+        self._running_in: dict[str, int] = {}
+        """How many run, by namespace."""
+        self._slots = FairSlots(SlotLimits(EFFECTS, EFFECTS, PER_NAMESPACE * AT_ONCE, EFFECTS))
         self._failures: dict[Task, int] = {}
         self._refusals: dict[Task, str] = {}
         self._count = 0
@@ -162,10 +174,10 @@ class Runner:
             if self.view.heartbeats is not None:
                 group.create_task(self._stay_awake())
             # One task waits for what is next: if all did, each change would wake all of them, and all but one in vain.
-            free = asyncio.Semaphore(WORKERS)
             while True:
-                await free.acquire()
-                group.create_task(self._work(await self._next(), free))
+                flow, task = await self._next()
+                self._running_in[flow] = self._running_in.get(flow, 0) + 1
+                group.create_task(self._work(flow, task))
 
     @property
     def idle(self) -> bool:
@@ -194,25 +206,47 @@ class Runner:
         heapq.heappush(self._due, (due, self._count, task))
         self._told.set()
 
-    async def _next(self) -> Task:
+    async def _next(self) -> tuple[str, Task]:
+        """The next task, and its namespace."""
         while True:
             now = self._clock()
             while self._due and self._due[0][0] <= now:
                 due, _, task = heapq.heappop(self._due)
                 if self._waiting.get(task) == due:
+                    self._ready.push(self._flow(task), (due, task))
+            while (found := self._ready.pop(self._may_run)) is not None:
+                flow, (due, task) = found
+                if self._waiting.get(task) == due:
                     del self._waiting[task]
                     self._busy[task] = False
-                    return task
+                    return flow, task
             self._told.clear()
             wait_s = min((self._due[0][0] - now) / 1_000, LONGEST_WAIT_S) if self._due else None
             with suppress(TimeoutError):
                 async with asyncio.timeout(wait_s):  # wait_for may lose a cancellation
                     await self._told.wait()
 
-    async def _work(self, task: Task, free: asyncio.Semaphore) -> None:
+    def _flow(self, task: Task) -> str:
+        """The namespace of a task, "" if it is about the cluster."""
+        match task:
+            case Reconcile(namespace=space) | Empty(namespace=space):
+                return space
+            case Collect(uid=uid):
+                item = self.view.graph.by_uid(uid)
+                return "" if item is None else item.ref.namespace
+            case Survey():
+                return ""
+            case _:
+                assert_never(task)
+
+    def _may_run(self, flow: str) -> bool:
+        running = self._running_in.get(flow, 0)
+        return not running or (running < PER_NAMESPACE and len(self._busy) < WORKERS)
+
+    async def _work(self, flow: str, task: Task) -> None:
         requeue_at: Millis | None = None
         try:
-            requeue_at = await self._one(task)
+            requeue_at = await self._one(flow, task)
             self._failures.pop(task, None)
         except RefusedError as error:
             self.refused += 1
@@ -225,11 +259,18 @@ class Runner:
             await self._failed(task, error, wait_ms)
         finally:
             told_again = self._busy.pop(task)
-            free.release()
+            self._left(flow)
         if told_again:
             self._put(task, self._clock())
         if requeue_at is not None:
             self._put(task, requeue_at)
+
+    def _left(self, flow: str) -> None:
+        self._running_in[flow] -= 1
+        if not self._running_in[flow]:
+            del self._running_in[flow]
+        if self._ready:
+            self._told.set()
 
     def _backoff(self, task: Task, *, settled: bool) -> Millis:
         failures = self._failures[task] = self._failures.get(task, 0) + 1
@@ -273,7 +314,7 @@ class Runner:
         item = self.view.has(ref)
         return ref if item is None else item.ref
 
-    async def _one(self, task: Task) -> Millis | None:
+    async def _one(self, flow: str, task: Task) -> Millis | None:
         """Call the controller, perform its effects, and wait until we see them."""
         begun = time.perf_counter()
         owner, outcome = self._outcome(task)
@@ -289,7 +330,7 @@ class Runner:
             for part in batches(outcome.effects):
                 for start in range(0, len(part), AT_ONCE):
                     try:
-                        written += await self._perform(task, owner, part[start : start + AT_ONCE])
+                        written += await self._perform(flow, task, owner, part[start : start + AT_ONCE])
                     except Exception as error:
                         if not isinstance(task, Survey | Empty):
                             raise
@@ -384,9 +425,11 @@ class Runner:
             await asyncio.sleep(AWAKE_S)
             self._heartbeats(self._clock())
 
-    async def _perform(self, task: Task, owner: ObjectRef | None, part: Sequence[Effect]) -> list[WriteResult]:
+    async def _perform(
+        self, flow: str, task: Task, owner: ObjectRef | None, part: Sequence[Effect]
+    ) -> list[WriteResult]:
         """Perform these concurrently. Raises the first refusal or error, when all are done."""
-        answers = await asyncio.gather(*(self._port.perform(effect) for effect in part), return_exceptions=True)
+        answers = await asyncio.gather(*(self._in_turn(flow, effect) for effect in part), return_exceptions=True)
         problem: Exception | None = None
         written: list[WriteResult] = []
         for effect, answer in zip(part, answers, strict=True):
@@ -405,6 +448,10 @@ class Runner:
             await self._until_seen(written)
             raise problem
         return written
+
+    async def _in_turn(self, flow: str, effect: Effect) -> WriteResult | None:
+        async with self._slots.slot(flow):
+            return await self._port.perform(effect)
 
     async def _record(self, event: Effect) -> None:
         try:

@@ -14,9 +14,9 @@ import sys
 from functools import partial
 from typing import Final
 
+from situate.loop.fair_slots import FairSlots, QueueFullError, SlotLimits
 from situate.loop.logs import Log
 from situate.server.http.connection import Connection, Listener
-from situate.server.http.fair_slots import FairSlots, QueueFullError, SlotLimits
 from situate.server.identity.token_buckets import TokenBuckets
 
 BACKLOG: Final = 1024

@@ -24,11 +24,11 @@ from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.web_protocol import RequestPayloadError
 from msgspec.structs import replace
 
+from situate.loop.fair_slots import QueueFullError
 from situate.loop.logs import Log
 from situate.server.errors import StatusError, bad_request
 from situate.server.http import query as queries
 from situate.server.http.connection import Connection
-from situate.server.http.fair_slots import QueueFullError
 from situate.server.http.flow_control import (
     ANONYMOUS,
     EXEMPT,

@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 from typing import Final, TypeVar
 
+from situate.loop.fair_slots import FairSlots, QueueFullError, SlotLimits
 from situate.server.errors import StatusError, too_many_requests
-from situate.server.http.fair_slots import FairSlots, QueueFullError, SlotLimits
 from situate.server.http.metrics import RequestMetrics
 from situate.server.http.settings import Limits
 from situate.server.identity.token_buckets import TokenBuckets

@@ -34,6 +34,8 @@ from situate.store.contract import Store
 from situate.store.errors import CompactedError
 from situate.wire.bodies import seconds_time
 
+BATCH: Final = 64
+"""How many pods are decided before the API server, in the same process, has its turn."""
 DRAIN_S: Final = 5.0
 EVENT_TEXT: Final = 1_024
 """The longest message of an event."""
@@ -128,9 +130,9 @@ async def open_scheduler(
     """A scheduler that has not begun. The registry is started, and follows that store. Raises ConfigError."""
     config = settings.config or default_configuration()
     if metrics is None:
-        engine = Engine(config, settings.others)
+        engine = Engine(config, settings.others, batch=BATCH)
     else:
-        engine = Engine(config, settings.others, metrics=metrics.engine, stopwatch=metrics.stopwatch)
+        engine = Engine(config, settings.others, batch=BATCH, metrics=metrics.engine, stopwatch=metrics.stopwatch)
     elector = server_elector(registry, settings.identity, SCHEDULER, wall_ns) if settings.elects else None
     may_write = elector.may_write if elector is not None else lambda: True
     port = RegistrySchedulingPort(

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict, deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import NamedTuple
 
 
@@ -70,6 +72,22 @@ class FairSlots:
         self._queued[name] = flow
         self._turn_later()
         return future
+
+    @asynccontextmanager
+    async def slot(self, name: str) -> AsyncIterator[None]:
+        """Hold a slot. Raises QueueFullError."""
+        turn = self.enter(name)
+        if turn is not None:
+            try:
+                await turn
+            except asyncio.CancelledError:
+                if not turn.cancelled():
+                    self.leave(name)
+                raise
+        try:
+            yield
+        finally:
+            self.leave(name)
 
     def leave(self, name: str) -> None:
         flow = self._flows[name]

@@ -3,7 +3,7 @@ import asyncio
 import pytest
 
 from server.http.world import told
-from situate.server.http.fair_slots import FairSlots, QueueFullError, SlotLimits
+from situate.loop.fair_slots import FairSlots, QueueFullError, SlotLimits
 
 
 async def served(slots: FairSlots, wanted: list[str]) -> list[str]:
