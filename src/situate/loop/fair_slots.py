@@ -22,6 +22,8 @@ class SlotLimits(NamedTuple):
     """Requests of one flow that wait for a slot."""
     turn: int
     """Requests of one flow that start in one turn of the event loop."""
+    guaranteed: int = 0
+    """Slots that each flow has, even if all others are taken."""
 
 
 class QueueFullError(Exception):
@@ -98,7 +100,8 @@ class FairSlots:
 
     def _may_start(self, flow: _Flow) -> bool:
         limits = self._limits
-        return self.running < limits.slots and flow.running < limits.per_flow and flow.started < limits.turn
+        free = self.running < limits.slots or flow.running < limits.guaranteed
+        return free and flow.running < limits.per_flow and flow.started < limits.turn
 
     def _start(self, flow: _Flow) -> None:
         flow.started += 1

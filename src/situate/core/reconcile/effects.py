@@ -125,6 +125,7 @@ def batches(effects: Sequence[Effect]) -> Iterator[Sequence[Effect]]:
     """Split the list into batches; a batch starts when the one before is done.
 
     Consecutive creates and deletes start slowly, 1, 2, 4 and so on, so that few fail in vain if a quota rejects one.
+    Consecutive events are one batch.
     """
     start = 0
     while start < len(effects):
@@ -135,6 +136,9 @@ def batches(effects: Sequence[Effect]) -> Iterator[Sequence[Effect]]:
             while start < end:
                 yield effects[start : min(start + size, end)]
                 start, size = start + size, size * 2
+            start = end
+        elif kind is RecordEvent:
+            yield effects[start:end]
             start = end
         else:
             yield effects[start : start + 1]

@@ -57,6 +57,8 @@ PER_NAMESPACE: Final = 16
 """How many of them may be about objects of one namespace."""
 EFFECTS: Final = 32
 """How many effects may be in flight at once, of all controllers. Namespaces take turns."""
+GUARANTEED: Final = 8
+"""How many effects of one namespace may be in flight, whatever others do."""
 RETRY_FIRST_MS: Final = 20
 RETRY_LAST_MS: Final = 60_000
 SEEN_S: Final = 30.0
@@ -113,7 +115,7 @@ class Runner:
         """Running; True: to be called again."""
         self._running_in: dict[str, int] = {}
         """How many run, by namespace."""
-        self._slots = FairSlots(SlotLimits(EFFECTS, EFFECTS, PER_NAMESPACE * AT_ONCE, EFFECTS))
+        self._slots = FairSlots(SlotLimits(EFFECTS, EFFECTS, PER_NAMESPACE * AT_ONCE, EFFECTS, GUARANTEED))
         self._failures: dict[Task, int] = {}
         self._refusals: dict[Task, str] = {}
         self._count = 0

@@ -34,7 +34,7 @@ from situate.store.contract import Store
 from situate.store.errors import CompactedError
 from situate.wire.bodies import seconds_time
 
-BATCH: Final = 64
+BATCH: Final = 16
 """How many pods are decided before the API server, in the same process, has its turn."""
 DRAIN_S: Final = 5.0
 EVENT_TEXT: Final = 1_024
