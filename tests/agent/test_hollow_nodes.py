@@ -2,9 +2,12 @@
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
+
+import pytest
 
 from agent.world import FakePlane, pod
-from situate.agent.hollow_nodes import HollowNodes
+from situate.agent.hollow_nodes import REPORTS_AT_ONCE, HollowNodes
 from situate.agent.node_objects import NodeShape, hollow_shapes
 
 
@@ -98,3 +101,25 @@ def test_a_node_that_another_agent_has_taken_is_let_go() -> None:
 
     story(plane, is_left)
     assert all(one.term == 1 for one in plane.renewals)
+
+
+def test_a_node_with_many_pods_does_not_delay_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    plane = FakePlane()
+    order: list[str] = []
+    report = plane.report_status
+
+    async def slow(body: dict[str, Any], *more: Any) -> None:
+        order.append(body["spec"]["nodeName"])
+        await asyncio.sleep(0.002)
+        await report(body, *more)
+
+    monkeypatch.setattr(plane, "report_status", slow)
+    for number in range(300):
+        bound = pod(name=f"many-{number}")
+        bound["spec"]["nodeName"] = "node-1"
+        plane.put(bound)
+    bound = pod(name="late")
+    bound["spec"]["nodeName"] = "node-2"
+    plane.put(bound)
+    story(plane, lambda: "node-2" in order)
+    assert len(order) < 2 * REPORTS_AT_ONCE + 2

@@ -103,3 +103,41 @@ def test_nothing_is_remembered_of_flows_that_have_gone() -> None:
         assert not slots._flows
 
     told(story)
+
+
+def test_a_flow_has_its_guaranteed_slots_when_all_are_taken() -> None:
+    async def story() -> None:
+        slots = FairSlots(SlotLimits(slots=2, per_flow=9, queue=100, turn=100, guaranteed=1))
+        assert [slots.enter("greedy") is None for _ in range(3)] == [True, True, False]
+        assert [slots.enter("alice") is None for _ in range(2)] == [True, False]
+        slots.leave("alice")
+        await asyncio.sleep(0)
+        assert slots.enter("alice") is not None, "her own is taken by the one that waited"
+
+    told(story)
+
+
+@pytest.mark.parametrize("granted", [False, True], ids=["while it waits", "just after it got its slot"])
+def test_a_cancelled_holder_leaves_its_slot(granted: bool) -> None:
+    async def story() -> None:
+        slots = FairSlots(SlotLimits(slots=1, per_flow=1, queue=100, turn=100))
+
+        async def hold() -> None:
+            async with slots.slot("alice"):
+                raise AssertionError("it was cancelled")
+
+        assert slots.enter("greedy") is None
+        waiting = asyncio.create_task(hold())
+        await asyncio.sleep(0)
+        if granted:
+            slots.leave("greedy")
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+        assert waiting.cancelled()
+        if not granted:
+            slots.leave("greedy")
+        async with asyncio.timeout(1), slots.slot("bob"):
+            assert slots.running == 1
+        assert slots.running == 0
+
+    told(story)

@@ -17,10 +17,10 @@ from situate.core.reconcile.effects import (
 POD = ObjectRef("v1", "Pod", "default", "p", "u")
 
 
-def test_creates_start_slowly_and_double_and_other_effects_go_one_by_one() -> None:
-    create, event = CreateObject(POD, {}), RecordEvent(POD, "Normal", "R", "m")
-    effects: list[Effect] = [UpdateStatus(POD, "1", {}), *[create] * 9, event, event]
-    assert [len(part) for part in batches(effects)] == [1, 1, 2, 4, 2, 1, 1]
+def test_creates_start_slowly_and_double_events_go_together_and_updates_one_by_one() -> None:
+    create, event, status = CreateObject(POD, {}), RecordEvent(POD, "Normal", "R", "m"), UpdateStatus(POD, "1", {})
+    effects: list[Effect] = [status, *[create] * 9, event, event, event, status, status]
+    assert [len(part) for part in batches(effects)] == [1, 1, 2, 4, 2, 3, 1, 1]
     assert [one for part in batches(effects) for one in part] == effects
 
 

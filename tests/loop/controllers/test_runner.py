@@ -20,7 +20,7 @@ from situate.core.reconcile.effects import (
 )
 from situate.loop.controllers.cache import Collect, ControllerCache, Empty, Reconcile, ServedKind
 from situate.loop.controllers.port import RefusedError, WriteResult
-from situate.loop.controllers.runner import Runner
+from situate.loop.controllers.runner import EFFECTS, WORKERS, Runner
 
 DEPLOYMENTS = ServedKind("apps/v1", "Deployment", "deployments")
 REPLICA_SETS = ServedKind("apps/v1", "ReplicaSet", "replicasets")
@@ -162,6 +162,61 @@ def test_nobody_is_called_again_before_what_it_wrote_was_seen() -> None:
         await settled(cluster)
 
     assert len(story(told).of("Pod")) == 1
+
+
+def many(number: int, replicas: int) -> dict[str, Any]:
+    made = replica_set(replicas)
+    made["metadata"] = {"name": f"many-{number}", "namespace": "greedy"}
+    return made
+
+
+def test_a_namespace_whose_writes_never_end_delays_no_other() -> None:
+    """All its controllers hang in their writes, more than may run at once."""
+
+    async def told(cluster: Cluster) -> None:
+        hanging = asyncio.Event()
+        perform = cluster.perform
+
+        async def hang(effect: Effect) -> WriteResult | None:
+            if effect.ref.namespace == "greedy":
+                await hanging.wait()
+            return await perform(effect)
+
+        cluster.perform = hang  # type: ignore[method-assign]
+        for number in range(2 * WORKERS):
+            cluster.put(REPLICA_SETS, many(number, 1))
+        await asyncio.sleep(0.05)
+        cluster.put(REPLICA_SETS, replica_set(5))
+        while len(cluster.of("Pod")) < 5:
+            await asyncio.sleep(0.001)
+        hanging.set()
+
+    assert len(story(told).of("Pod")) >= 5
+
+
+def test_namespaces_take_turns_with_their_writes() -> None:
+    async def told(cluster: Cluster) -> None:
+        perform, order = cluster.perform, []
+
+        async def slow(effect: Effect) -> WriteResult | None:
+            if isinstance(effect, CreateObject):
+                order.append(effect.ref.namespace)
+                await asyncio.sleep(0.001)
+            return await perform(effect)
+
+        cluster.perform = slow  # type: ignore[method-assign]
+        for number in range(2 * WORKERS):
+            cluster.put(REPLICA_SETS, many(number, 100))
+        while len(order) < 200:
+            await asyncio.sleep(0.001)
+        begun = len(order)
+        cluster.put(REPLICA_SETS, replica_set(2))
+        while order.count("default") < 2:
+            await asyncio.sleep(0.001)
+        # Two rounds, because creates start slowly: 1, then the rest.
+        assert len(order) - begun < 10 * EFFECTS
+
+    story(told)
 
 
 def test_a_refused_create_is_told_to_its_owner_and_tried_again_until_it_is_not() -> None:
