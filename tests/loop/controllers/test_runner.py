@@ -194,26 +194,31 @@ def test_a_namespace_whose_writes_never_end_delays_no_other() -> None:
     assert len(story(told).of("Pod")) >= 5
 
 
-def test_namespaces_take_turns_with_their_writes() -> None:
+def test_few_writes_are_in_flight_at_once_and_namespaces_take_turns_with_them() -> None:
     async def told(cluster: Cluster) -> None:
         perform, order = cluster.perform, []
+        flying = most = 0
 
         async def slow(effect: Effect) -> WriteResult | None:
-            if isinstance(effect, CreateObject):
-                order.append(effect.ref.namespace)
-                await asyncio.sleep(0.001)
+            nonlocal flying, most
+            order.append(effect.ref.namespace)
+            flying += 1
+            most = max(most, flying)
+            await asyncio.sleep(0.001)
+            flying -= 1
             return await perform(effect)
 
         cluster.perform = slow  # type: ignore[method-assign]
         for number in range(2 * WORKERS):
             cluster.put(REPLICA_SETS, many(number, 100))
-        while len(order) < 200:
+        while len(order) < 1_000:
             await asyncio.sleep(0.001)
+        assert most == EFFECTS
         begun = len(order)
         cluster.put(REPLICA_SETS, replica_set(2))
         while order.count("default") < 2:
             await asyncio.sleep(0.001)
-        # Two rounds, because creates start slowly: 1, then the rest.
+        # Two rounds, because creates start slowly: one, then the rest.
         assert len(order) - begun < 10 * EFFECTS
 
     story(told)
