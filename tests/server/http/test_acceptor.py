@@ -3,7 +3,7 @@ import errno
 import json
 import socket
 import ssl
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack, ExitStack, suppress
 
 import pytest
 
@@ -27,6 +27,13 @@ async def line_from(here: World, stack: AsyncExitStack, address: str) -> Line:
 async def version(line: Line) -> int:
     line.request("GET", "/version")
     return (await line.reply()).code
+
+
+def greeting(stack: ExitStack, where: tuple[str, int], address: str = "127.0.0.1") -> socket.socket:
+    """A client that has said its first byte."""
+    made = stack.enter_context(socket.create_connection(where, source_address=(address, 0)))
+    made.sendall(b"x")
+    return made
 
 
 def listener_of(here: World) -> Listener:
@@ -140,14 +147,58 @@ def test_addresses_take_turns_with_their_handshakes() -> None:
         accepting = Noting(listener, ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
         await accepting.start("127.0.0.1", 0)
         where = accepting.sockets[0].getsockname()
-        clients = [socket.create_connection(where, source_address=("127.0.0.2", 0)) for _ in range(9)]
-        clients.append(socket.create_connection(where, source_address=("127.0.0.3", 0)))
-        while len(started) < 10:
-            await asyncio.sleep(0)
-        assert started.index("127.0.0.3") <= 3
-        for client in clients:
-            client.close()
+        with ExitStack() as stack:
+            for address in ["127.0.0.2"] * 9 + ["127.0.0.3"]:
+                greeting(stack, where, address)
+            while len(started) < 10:
+                await asyncio.sleep(0)
+            assert started.index("127.0.0.3") <= 3
         accepting.close()
+
+    told(story)
+
+
+def test_a_client_that_says_nothing_has_no_handshake_and_is_closed_after_a_while() -> None:
+    async def story() -> None:
+        limits = Limits(handshake_s=0.3, connections_per_address=3)
+        listener = Listener(lambda _: None, limits, FlowControl(limits, RequestMetrics()))
+        started: list[str] = []
+
+        class Noting(Acceptor):
+            async def _shake_hands(self, accepted: socket.socket, connection: connection.Connection) -> None:
+                started.append(connection.address)
+                listener.left(connection)
+                accepted.close()
+
+        accepting = Noting(listener, ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
+        await accepting.start("127.0.0.1", 0)
+        where = accepting.sockets[0].getsockname()
+        with ExitStack() as stack:
+            silent = [stack.enter_context(socket.create_connection(where)) for _ in range(3)]
+            while listener.open < 3:
+                await asyncio.sleep(0.001)
+            assert len(asyncio.all_tasks()) == 1, "they have no task of their own"
+            silent[0].settimeout(0)
+            with pytest.raises(BlockingIOError):
+                silent[0].recv(1)
+            greeting(stack, where)  # the oldest of them makes room
+            while not started:
+                await asyncio.sleep(0.001)
+            assert silent[0].recv(1) == b""
+            async with asyncio.timeout(2.0):
+                while listener.open:
+                    await asyncio.sleep(0.01)
+            assert started == ["127.0.0.1"]
+            greeting(stack, where)
+            while len(started) < 2:
+                await asyncio.sleep(0.001)
+            # Whoever is silent at the end is closed with the others.
+            last = stack.enter_context(socket.create_connection(where))
+            while not listener.open:
+                await asyncio.sleep(0.001)
+            accepting.close()
+            assert listener._by_address == {}
+            assert last.recv(1) == b""
 
     told(story)
 
@@ -212,17 +263,17 @@ def test_a_connection_closed_before_its_handshake_began_leaves_its_turn_to_the_n
         accepting = Noting(listener, ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
         await accepting.start("127.0.0.1", 0)
         where = accepting.sockets[0].getsockname()
-        # All of them are accepted in one turn of the event loop: most are closed for the next before their task runs.
-        clients = [socket.create_connection(where) for _ in range(20)]
-        while listener.open or not started:
-            await asyncio.sleep(0.001)
-        before = len(started)
-        clients.append(socket.create_connection(where))
-        async with asyncio.timeout(2.0):
-            while len(started) == before:
+        with ExitStack() as stack:
+            # Many are accepted in one turn of the event loop: most are closed for the next before their task runs.
+            for _ in range(60):
+                greeting(stack, where)
+            while listener.open or not started:
                 await asyncio.sleep(0.001)
-        for client in clients:
-            client.close()
+            before = len(started)
+            greeting(stack, where)
+            async with asyncio.timeout(2.0):
+                while len(started) == before:
+                    await asyncio.sleep(0.001)
         accepting.close()
 
     told(story)

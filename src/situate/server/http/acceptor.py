@@ -1,7 +1,8 @@
 """Accepts connections: counts them before their TLS handshakes, which start at a limited rate, addresses in turn.
 
-A connection beyond a limit costs an accept and a close. When the process has no file descriptor left, it accepts again
-a second later, and the connections that are open go on.
+A connection beyond a limit costs an accept and a close, and one whose client says nothing costs a socket: its handshake
+starts with the first byte of the client. When the process has no file descriptor left, it accepts again a second later,
+and the connections that are open go on.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import socket
 import ssl
 import sys
 from functools import partial
+from itertools import takewhile
 from typing import Final
 
 from situate.loop.fair_slots import FairSlots, QueueFullError, SlotLimits
@@ -20,7 +22,7 @@ from situate.server.http.connection import Connection, Listener
 from situate.server.identity.token_buckets import TokenBuckets
 
 BACKLOG: Final = 1024
-ACCEPTS: Final = 64
+ACCEPTS: Final = 16
 """How many connections are accepted in one turn of the event loop."""
 ADDRESSES: Final = 4_096
 """How many addresses have their handshakes counted."""
@@ -31,7 +33,29 @@ RETRY_S: Final = 1.0
 """How long to accept nothing when the process cannot open another socket."""
 SHUTDOWN_S: Final = 2.0
 """How long a client may take to answer TLS's close_notify."""
+EXPIRE_S: Final = 0.1
+"""How often to close the clients that never began their handshake."""
 _log = Log(__name__)
+
+
+class _Accepted:
+    """A client from its accept to the end of its handshake."""
+
+    __slots__ = ("_acceptor", "address", "connection", "since", "socket", "task")
+
+    def __init__(self, acceptor: Acceptor, accepted: socket.socket, address: str, since: float) -> None:
+        self._acceptor = acceptor
+        self.socket = accepted
+        self.address = address
+        self.since = since
+        self.task: asyncio.Task[None] | None = None
+        """None: it has said nothing yet."""
+        self.connection: Connection | None = None
+
+    def abort(self) -> None:
+        if self.task is not None:
+            self.task.cancel()
+        self._acceptor.drop(self)
 
 
 class Acceptor:
@@ -45,6 +69,9 @@ class Acceptor:
         self._budgets = TokenBuckets(limits.handshake_rate, limits.handshake_burst, ADDRESSES)
         self._loop = asyncio.get_running_loop()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._silent: dict[_Accepted, None] = {}
+        """Clients that have said nothing yet, the oldest first."""
+        self._expiring: asyncio.TimerHandle | None = None
         self.sockets: list[socket.socket] = []
 
     async def start(self, address: str, port: int) -> None:
@@ -65,6 +92,8 @@ class Acceptor:
         for one in sockets:
             self._loop.remove_reader(one)
             one.close()
+        for client in list(self._silent):
+            self.drop(client)
         for task in list(self._tasks):
             task.cancel()
 
@@ -82,23 +111,52 @@ class Acceptor:
                 self._loop.call_later(RETRY_S, self._accept_again, listening)
                 return
             accepted.setblocking(False)
-            address = str(where[0])
-            connection = self._listener.admit(address)
-            if connection is None:
+            client = _Accepted(self, accepted, str(where[0]), self._loop.time())
+            if not self._listener.admit(client):
                 accepted.close()
-                continue
-            task = self._loop.create_task(self._open(accepted, address, connection))
-            self._tasks.add(task)
-            task.add_done_callback(partial(self._ended, accepted, connection))
-            self._listener.opening(connection, task)
+            elif self._tls is None:
+                self._begin(client)
+            else:
+                self._silent[client] = None
+                self._loop.add_reader(accepted, self._begin, client)
+                if self._expiring is None:
+                    self._expiring = self._loop.call_later(EXPIRE_S, self._expire)
+
+    def _begin(self, client: _Accepted) -> None:
+        """The client has said its first byte."""
+        self._hear(client)
+        client.task = self._loop.create_task(self._open(client))
+        self._tasks.add(client.task)
+        client.task.add_done_callback(partial(self._ended, client))
+
+    def _hear(self, client: _Accepted) -> None:
+        if client in self._silent:
+            del self._silent[client]
+            self._loop.remove_reader(client.socket)
+
+    def _expire(self) -> None:
+        """Close the clients that have said nothing for too long."""
+        self._expiring = None
+        too_long = self._loop.time() - self._listener.limits.handshake_s
+        for client in list(takewhile(lambda one: one.since < too_long, self._silent)):
+            self.drop(client)
+        if self._silent:
+            self._expiring = self._loop.call_later(EXPIRE_S, self._expire)
+
+    def drop(self, client: _Accepted) -> None:
+        """Close a client whose handshake is not finished. May be called twice."""
+        self._hear(client)
+        self._listener.opened(client)
+        self._listener.left(client if client.connection is None else client.connection)
+        client.socket.close()
 
     def _accept_again(self, listening: socket.socket) -> None:
         if listening in self.sockets:
             self._loop.add_reader(listening, self._accept, listening)
 
-    async def _open(self, accepted: socket.socket, address: str, connection: Connection) -> None:
+    async def _open(self, client: _Accepted) -> None:
         """Perform the TLS handshake, when it is the turn of its address. If cancelled earlier, it holds nothing."""
-        limits = self._listener.limits
+        limits, address = self._listener.limits, client.address
         try:
             waiting = self._turns.enter(address)
             if waiting is None:
@@ -106,18 +164,17 @@ class Acceptor:
             else:
                 async with asyncio.timeout(limits.handshake_wait_s):
                     await self._turn(waiting, address)
+            client.connection = self._listener.connection(client)
             async with asyncio.timeout(limits.handshake_s):
-                await self._shake_hands(accepted, connection)
+                await self._shake_hands(client.socket, client.connection)
+            self._listener.opened(client)
         except (OSError, TimeoutError, QueueFullError):  # ssl.SSLError is an OSError
-            self._failed(accepted, connection)
-        finally:
-            self._listener.opened(connection)
+            self.drop(client)
 
-    def _ended(self, accepted: socket.socket, connection: Connection, task: asyncio.Task[None]) -> None:
+    def _ended(self, client: _Accepted, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if task.cancelled():
-            self._listener.opened(connection)
-            self._failed(accepted, connection)
+            self.drop(client)
 
     async def _turn(self, waiting: asyncio.Future[None], address: str) -> None:
         try:
@@ -145,10 +202,6 @@ class Acceptor:
             ssl_handshake_timeout=limit_s if tls is not None else None,
             ssl_shutdown_timeout=SHUTDOWN_S if tls is not None else None,
         )
-
-    def _failed(self, accepted: socket.socket, connection: Connection) -> None:
-        self._listener.left(connection)
-        accepted.close()
 
 
 def _listening(family: int, kind: int, protocol: int, where: object) -> socket.socket:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from http import HTTPStatus
-from typing import Any, Final, cast
+from itertools import islice
+from typing import Any, Final, Protocol, cast
 
 from aiohttp import web
 from aiohttp.abc import AbstractStreamWriter
@@ -235,6 +236,16 @@ class Connection(RequestHandler):
         return cast(web.StreamResponse, response)
 
 
+class Client(Protocol):
+    """Somebody whose handshake is not finished."""
+
+    address: str
+    """"" once it no longer counts, or its connection does."""
+
+    def abort(self) -> None:
+        """Close it, and tell the listener."""
+
+
 class Listener(web.Server):
     """The open connections: as many as the limits allow. It closes those that are idle for too long, or whose headers
     never end, and trims the heap after a rush."""
@@ -250,7 +261,7 @@ class Listener(web.Server):
         self.open = 0
         """Connections, also those in their handshake."""
         self._by_address: dict[str, int] = {}
-        self._opening: dict[Connection, asyncio.Task[None]] = {}
+        self._opening: dict[Client, None] = {}
         """Those whose handshake is not finished, the oldest first."""
         self._no_room: set[str] = set()
         """Addresses without anything to close since the last sweep: `_make_room` does not search again so soon."""
@@ -260,8 +271,9 @@ class Listener(web.Server):
 
     # -- coming and going --------------------------------------------------------------------------------------------
 
-    def admit(self, address: str) -> Connection | None:
-        """A connection for a client that was accepted; None: there is no room."""
+    def admit(self, client: Client) -> bool:
+        """Count a client that was accepted. False: there is no room."""
+        address = client.address
         limits, count = self.limits, self._by_address.get(address, 0)
         if limits.connections_per_address and count >= limits.connections_per_address:
             room = self._make_room(address, limits.connections_per_address)
@@ -269,22 +281,24 @@ class Listener(web.Server):
             room = self.open < limits.connections or self._make_room("", limits.connections)
         if not room:
             self.refused += 1
-            return None
+            return False
         self.open += 1
         self._by_address[address] = self._by_address.get(address, 0) + 1
+        self._opening[client] = None
+        return True
+
+    def connection(self, client: Client) -> Connection:
+        """The connection of a client, which counts from now on in its place."""
+        address, client.address = client.address, ""
         return Connection(self, loop=self._loop, address=address, **self._kwargs)
 
-    def opening(self, connection: Connection, task: asyncio.Task[None]) -> None:
-        """The handshake has begun."""
-        self._opening[connection] = task
-
-    def opened(self, connection: Connection) -> None:
+    def opened(self, client: Client) -> None:
         """The handshake has ended, successfully or not."""
-        self._opening.pop(connection, None)
+        self._opening.pop(client, None)
 
-    def left(self, connection: Connection) -> None:
-        """The connection is gone. May be called twice."""
-        address, connection.address = connection.address, ""
+    def left(self, gone: Client | Connection) -> None:
+        """The client or its connection is gone. May be called twice."""
+        address, gone.address = gone.address, ""
         if not address:
             return
         self.open -= 1
@@ -299,14 +313,12 @@ class Listener(web.Server):
             return False
         wanted = max(1, limit // MAKE_ROOM)
         now, closed = self._loop.time(), 0
-        for connection, task in list(self._opening.items())[: limit // 2]:
-            if not address or connection.address == address:
-                task.cancel()
-                self.opened(connection)
-                self.left(connection)
-                closed += 1
-                if closed >= wanted:
-                    return True
+        opening = (one for one in islice(self._opening, limit // 2) if not address or one.address == address)
+        for client in list(islice(opening, wanted)):
+            client.abort()
+            closed += 1
+        if closed >= wanted:
+            return True
         idle: list[tuple[bool, float, int, Connection]] = []
         for number, one in enumerate(self._connections):
             if isinstance(one, Connection) and (not address or one.address == address):
