@@ -192,13 +192,27 @@ def test_a_client_that_says_nothing_has_no_handshake_and_is_closed_after_a_while
             greeting(stack, where)
             while len(started) < 2:
                 await asyncio.sleep(0.001)
-            # Whoever is silent at the end is closed with the others.
-            last = stack.enter_context(socket.create_connection(where))
-            while not listener.open:
+        accepting.close()
+
+    told(story)
+
+
+def test_a_client_that_leaves_before_its_first_byte_no_longer_counts() -> None:
+    async def story() -> None:
+        limits = Limits()
+        listener = Listener(lambda _: None, limits, FlowControl(limits, RequestMetrics()))
+        accepting = Acceptor(listener, ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
+        await accepting.start("127.0.0.1", 0)
+        clients = [socket.create_connection(accepting.sockets[0].getsockname()) for _ in range(100)]
+        while listener.open < 100:
+            await asyncio.sleep(0.001)
+        for client in clients:
+            client.close()
+        async with asyncio.timeout(2.0):
+            while listener.open:
                 await asyncio.sleep(0.001)
-            accepting.close()
-            assert listener._by_address == {}
-            assert last.recv(1) == b""
+        assert len(asyncio.all_tasks()) == 1
+        accepting.close()
 
     told(story)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import select
 import socket
 import ssl
 import sys
@@ -23,7 +24,7 @@ from situate.server.identity.token_buckets import TokenBuckets
 
 BACKLOG: Final = 1024
 ACCEPTS: Final = 16
-"""How many connections are accepted in one turn of the event loop."""
+"""How many connections are accepted in one turn of the event loop, and how many handshakes begin."""
 ADDRESSES: Final = 4_096
 """How many addresses have their handshakes counted."""
 MOMENT_S: Final = 0.004
@@ -69,8 +70,10 @@ class Acceptor:
         self._budgets = TokenBuckets(limits.handshake_rate, limits.handshake_burst, ADDRESSES)
         self._loop = asyncio.get_running_loop()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._silent: dict[_Accepted, None] = {}
-        """Clients that have said nothing yet, the oldest first."""
+        self._silent: dict[int, _Accepted] = {}
+        """Clients that have said nothing yet, by descriptor, the oldest first."""
+        self._first_bytes = select.epoll() if hasattr(select, "epoll") else None
+        """Of these clients. The event loop itself would handle all that are ready in one turn."""
         self._expiring: asyncio.TimerHandle | None = None
         self.sockets: list[socket.socket] = []
 
@@ -85,6 +88,8 @@ class Acceptor:
             raise
         for one in self.sockets:
             self._loop.add_reader(one, self._accept, one)
+        if self._first_bytes is not None:
+            self._loop.add_reader(self._first_bytes.fileno(), self._begin_some, self._first_bytes)
 
     def close(self) -> None:
         """Stop accepting. Open connections stay open."""
@@ -92,8 +97,11 @@ class Acceptor:
         for one in sockets:
             self._loop.remove_reader(one)
             one.close()
-        for client in list(self._silent):
+        for client in list(self._silent.values()):
             self.drop(client)
+        if self._first_bytes is not None:
+            self._loop.remove_reader(self._first_bytes.fileno())
+            self._first_bytes.close()
         for task in list(self._tasks):
             task.cancel()
 
@@ -114,31 +122,42 @@ class Acceptor:
             client = _Accepted(self, accepted, str(where[0]), self._loop.time())
             if not self._listener.admit(client):
                 accepted.close()
-            elif self._tls is None:
+            elif self._tls is None or self._first_bytes is None:
                 self._begin(client)
             else:
-                self._silent[client] = None
-                self._loop.add_reader(accepted, self._begin, client)
+                self._silent[accepted.fileno()] = client
+                self._first_bytes.register(accepted, select.EPOLLIN)
                 if self._expiring is None:
                     self._expiring = self._loop.call_later(EXPIRE_S, self._expire)
 
+    def _begin_some(self, first_bytes: select.epoll) -> None:
+        for descriptor, _ in first_bytes.poll(0, ACCEPTS):
+            client = self._silent[descriptor]
+            try:
+                has_gone = not client.socket.recv(1, socket.MSG_PEEK)
+            except OSError:
+                has_gone = True
+            if has_gone:
+                self.drop(client)
+            else:
+                self._hear(client)
+                self._begin(client)
+
     def _begin(self, client: _Accepted) -> None:
-        """The client has said its first byte."""
-        self._hear(client)
         client.task = self._loop.create_task(self._open(client))
         self._tasks.add(client.task)
         client.task.add_done_callback(partial(self._ended, client))
 
     def _hear(self, client: _Accepted) -> None:
-        if client in self._silent:
-            del self._silent[client]
-            self._loop.remove_reader(client.socket)
+        if self._silent.get(client.socket.fileno()) is client and self._first_bytes is not None:
+            del self._silent[client.socket.fileno()]
+            self._first_bytes.unregister(client.socket)
 
     def _expire(self) -> None:
         """Close the clients that have said nothing for too long."""
         self._expiring = None
         too_long = self._loop.time() - self._listener.limits.handshake_s
-        for client in list(takewhile(lambda one: one.since < too_long, self._silent)):
+        for client in list(takewhile(lambda one: one.since < too_long, self._silent.values())):
             self.drop(client)
         if self._silent:
             self._expiring = self._loop.call_later(EXPIRE_S, self._expire)
