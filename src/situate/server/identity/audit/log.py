@@ -119,7 +119,6 @@ class AuditLog:
         self._wake.set()
         if self._thread is not None:
             self._thread.join()
-            self._thread = None
         self._close_file()
 
     def start_stream(self, record: AuditRecord) -> None:
@@ -192,9 +191,8 @@ class AuditLog:
                     self._written_bytes += event.body_bytes
                 try:
                     line = _line(event)
-                except (TypeError, ValueError, UnicodeError) as error:
+                except (TypeError, ValueError, UnicodeError):
                     self.dropped += 1
-                    self.last_error = str(error)
                     continue
                 lines.append(line)
                 size += len(line)
@@ -225,12 +223,9 @@ class AuditLog:
         if self._size and self._size + wanted > self._max_file_bytes:
             self._close_file()
             for number in range(self._max_old_files, 0, -1):
-                older = self._numbered(number)
-                if number == self._max_old_files:
-                    older.unlink(missing_ok=True)
                 newer = self._numbered(number - 1) if number > 1 else self.path
                 if newer.exists():
-                    newer.replace(older)
+                    newer.replace(self._numbered(number))
             if not self._max_old_files:
                 self.path.unlink(missing_ok=True)
             self._open()
