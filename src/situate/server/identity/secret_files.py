@@ -44,7 +44,7 @@ class SecretFile:
         self._path = path
         self._clock = clock
         self._next_stat = 0.0
-        self._stamp: tuple[int, int, int] | None = None
+        self._stamp: tuple[int, ...] | None = None
 
     def changed(self) -> bool:
         """Whether it changed since the last call. Always False within STAT_INTERVAL_S of one."""
@@ -55,7 +55,7 @@ class SecretFile:
         try:
             found = os.stat(self._path)  # noqa: PTH116 - on the hot path, and three times as fast
         except FileNotFoundError:
-            stamp = (0, 0, 0)
+            stamp: tuple[int, ...] = ()
         else:
             stamp = (found.st_mtime_ns, found.st_size, found.st_ino)
         if stamp == self._stamp:
