@@ -203,7 +203,8 @@ def test_text_is_cut_off_only_beyond_its_limit(tmp_path: Path, field: str, most:
     log = log_in(tmp_path, policy=ALL)
     for size in (most, most + 1):
         text = "x" * size
-        log.record(record(CREATE._replace(name=text)) if field == "name" else record(**{field: text}))
+        long: dict[str, Any] = {"asked": CREATE._replace(name=text)} if field == "name" else {field: text}
+        log.record(record(**long))
     flush(log)
     keys = {"uri": "requestURI", "agent": "userAgent"}
     found = [one["objectRef"]["name"] if field == "name" else one[keys[field]] for one in lines(log.path)]
