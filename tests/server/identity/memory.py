@@ -37,6 +37,13 @@ class Memory:
         for thing in objects:
             self.put(thing)
 
+    def copy(self) -> "Memory":
+        """Another one with the same objects."""
+        other = Memory()
+        other.revision, other.kept = self.revision, dict(self.kept)
+        other.states = {key: ResourceState(state.last_change) for key, state in self.states.items()}
+        return other
+
     @property
     def cache(self) -> "Memory":
         return self
