@@ -1,6 +1,8 @@
 """A node joins once with a token, as the node that it says, and gets a certificate for that node and nothing else."""
 
 import asyncio
+import base64
+import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -8,10 +10,12 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from server.identity.memory import Memory
-from situate.server.errors import StatusError
+from situate.server.errors import StatusError, conflict, not_found
+from situate.server.http.ports import CreateRequest
 from situate.server.identity.authentication import Authentication
 from situate.server.identity.authorization.attributes import Attributes
 from situate.server.identity.authorization.authorization import Authorization
+from situate.server.identity.joining import bootstrap_tokens
 from situate.server.identity.joining.bootstrap_tokens import (
     MAX_FAILURES,
     BootstrapTokens,
@@ -19,10 +23,11 @@ from situate.server.identity.joining.bootstrap_tokens import (
     read_token,
     token_secret,
 )
-from situate.server.identity.joining.node_joins import NodeJoins
+from situate.server.identity.joining.node_joins import MAX_REQUEST_BYTES, NodeJoins
 from situate.server.identity.pki import certificates
 from situate.server.identity.pki.authority import Authority, open_authority
-from situate.server.requests import Caller
+from situate.server.identity.ports import resource_of
+from situate.server.requests import Caller, DeleteOptions, Object, Target
 
 NOW = datetime.now(UTC).replace(microsecond=0)
 HOUR = timedelta(hours=1)
@@ -188,3 +193,98 @@ def test_other_secrets_are_not_tokens() -> None:
     assert read_token({**made, "metadata": {**made["metadata"], "name": "bootstrap-token-other0"}}) is None
     assert read_token({**made, "data": {}}) is None
     assert read_token({**made, "data": {**made["data"], "expiration": "bm90IGEgdGltZQ=="}}) is None
+
+
+class Refusing(Memory):
+    """A registry that refuses to delete."""
+
+    def __init__(self, error: StatusError) -> None:
+        super().__init__()
+        self.error = error
+
+    async def delete(self, target: Target, caller: Caller, options: DeleteOptions) -> None:
+        raise self.error
+
+
+@pytest.mark.parametrize(
+    "error, text",
+    [
+        (not_found("secrets", "", "x"), "the token has already been used"),
+        (conflict("secrets", "", "x"), "the token has already been used"),
+        (StatusError(500, "InternalError", "the disk is full"), "the disk is full"),
+    ],
+)
+def test_nothing_is_signed_if_the_token_cannot_be_used_up(authority: Authority, error: StatusError, text: str) -> None:
+    registry = Refusing(error)
+    assert refusal(authority, registry, caller_of(registry, given(registry))).endswith(text)
+
+
+def test_a_dry_run_signs_nothing_and_leaves_the_token(authority: Authority, world: Memory) -> None:
+    caller = caller_of(world, given(world))
+    joins = NodeJoins(authority, world, lambda: NOW)
+    assert asyncio.run(joins.create(body(), caller, dry_run=True)) == {**body(), "status": {}}
+    assert joined(authority, world, caller).serial_number
+    (handler,) = joins.handlers().values()
+    target = Target(resource_of("situate.dev/v1alpha1", "nodejoins"))
+    dry, real = (CreateRequest(target, body("n5"), ADMIN, dry_run=dry_run) for dry_run in (True, False))
+
+    async def call(request: CreateRequest) -> Object:
+        return await handler.call(request)
+
+    assert asyncio.run(call(dry))["status"] == {}
+    assert asyncio.run(call(real))["status"]["certificateAuthority"] == authority.bundle.decode()
+
+
+def test_a_request_may_be_as_long_as_the_limit(authority: Authority, world: Memory) -> None:
+    longest = CSR + "\n" * (MAX_REQUEST_BYTES - len(CSR))
+    made = asyncio.run(NodeJoins(authority, world, lambda: NOW).create(body("n1", longest), ADMIN))
+    assert made["status"]["certificate"]
+    assert "may not be longer than" in refusal(authority, world, ADMIN, "n1", longest + "\n")
+
+
+def test_a_long_name_is_cut_off_in_the_refusal(authority: Authority, world: Memory) -> None:
+    assert '"' + "n" * 253 + '"' in refusal(authority, world, ADMIN, "n" * 5_000)
+    assert "n" * 254 not in refusal(authority, world, ADMIN, "n" * 5_000)
+
+
+def test_failures_are_remembered_for_so_many_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bootstrap_tokens, "MAX_COUNTED", 2)
+    monkeypatch.setattr(bootstrap_tokens, "MAX_FAILURES", 1)
+    world = Memory()
+    tokens, known = [given(world) for _ in range(3)], BootstrapTokens(world)
+
+    def wrong(token: str) -> str:
+        return token[:-1] + ("a" if token[-1] != "a" else "b")
+
+    for token in tokens[:2]:
+        assert known.find(wrong(token), NOW) is None
+    assert [known.find(token, NOW) is not None for token in tokens] == [False, False, True]
+    assert known.find(wrong(tokens[2]), NOW) is None
+    assert [known.find(token, NOW) is not None for token in tokens] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    "field, value, usable",
+    [
+        ("usage-bootstrap-authentication", "true", True),
+        ("usage-bootstrap-authentication", "false", False),
+        ("expiration", "2036-01-01T00:00:00", True),
+        ("expiration", "2036-01-01T02:00:00+02:00", True),
+        ("token-sha256", None, False),
+    ],
+)
+def test_a_secret_is_a_token_with_all_its_fields(field: str, value: str | None, usable: bool) -> None:
+    made = token_secret(new_token(), NOW, "n1")
+    made["data"].pop(field)
+    if value is not None:
+        made["data"][field] = base64.b64encode(value.encode()).decode()
+    found = read_token(made)
+    assert (found is not None) is usable
+    if found is not None and field == "expiration":
+        assert found.expires == datetime(2036, 1, 1, tzinfo=UTC)
+        assert found.node == "n1"
+
+
+def test_a_token_has_the_shape_of_kubernetes_tokens() -> None:
+    assert re.fullmatch(r"[a-z0-9]{6}\.[a-z0-9]{16}", new_token())
+    assert "node-name" not in token_secret(new_token(), NOW)["data"]
