@@ -75,8 +75,8 @@ def test_a_container_refers_to_what_its_environment_comes_from(containers: str) 
         {"name": "B", "valueFrom": {"secretKeyRef": {"name": "s2"}}},
         {"name": "C", "valueFrom": {"configMapKeyRef": {"name": "c2"}}},
     ]
-    made = pod(**{containers: [{"name": "a", "envFrom": whole}, {"name": "b", "env": single}]})
-    assert found(made) == [("configmaps", "c1"), ("configmaps", "c2"), ("secrets", "s1"), ("secrets", "s2")]
+    spec: Object = {containers: [{"name": "a", "envFrom": whole}, {"name": "b", "env": single}]}
+    assert found(pod(**spec)) == [("configmaps", "c1"), ("configmaps", "c2"), ("secrets", "s1"), ("secrets", "s2")]
 
 
 def test_a_mirror_pod_adds_nothing() -> None:

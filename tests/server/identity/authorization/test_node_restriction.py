@@ -316,6 +316,6 @@ def test_a_token_without_an_audience_needs_a_volume_without_one() -> None:
     ],
 )
 def test_a_token_is_bound_to_a_pod_of_the_node(reference: dict[str, str], why: str) -> None:
-    mounted = {"projected": {"sources": [{"serviceAccountToken": {}}]}}
+    mounted: Object = {"projected": {"sources": [{"serviceAccountToken": {}}]}}
     assert why in refused_token(Memory(bound(mounted)), **reference)
     assert "a pod scheduled on a different node" in refused_token(Memory(bound(mounted, "beta")))
