@@ -9,6 +9,30 @@ EQUIVALENT: dict[tuple[str, str, str, str], str] = {
         "continue",
         "pass",
     ): "the cycle carries out a Release before it asks for the next action, and then there is no such pod to evict",
+    (
+        "core/engine/in_flight.py",
+        "self._by_node: dict[str, dict[str, Nomination]] = {}",
+        "self._version = 0",
+        "self._version = 1",
+    ): "a version is only compared with others: whether a timer is that of the latest nomination",
+    (
+        "core/engine/in_flight.py",
+        "self.remove(entry.key)",
+        "self._version += 1",
+        "self._version += 2",
+    ): "a version is only compared with others: whether a timer is that of the latest nomination",
+    (
+        "core/engine/compare.py",
+        "feasible[held] = False",
+        "rank = np.where(feasible, total, -1)",
+        "rank = np.where(feasible, total, -2)",
+    ): "totals are never negative, and first_best takes no negative one; the rank of such a node is not reported",
+    (
+        "core/engine/consultations.py",
+        'if outcome.kind != "asked":',
+        "self.forget(outcome.consultation.entry.key)",
+        "pass",
+    ): "it only frees memory earlier: the pod's next consultation, or its end, forgets this one",
 }
 """By path, the line above, the lines before and the lines after."""
 

@@ -85,3 +85,34 @@ def test_a_volume_that_is_gone_is_forgotten() -> None:
     told(engine, 1, PodSeen(consumer("a")), PodSeen(consumer("b")))
     engine.step(10, [ObjectGone(FREE), VolumesFailed(ref("a"), 1, "not found")])
     assert told(engine, 60_000, ObjectSeen(FREE)) != []
+
+
+def test_a_volume_that_was_given_back_is_free_however_often_it_is_seen() -> None:
+    engine = started()
+    told(engine, 1, PodSeen(consumer("a")))
+    engine.step(10, [VolumesFailed(ref("a"), 1, "no"), PodGone(ref("a"))])
+    engine.step(20, [ObjectSeen(volume("v1", class_name="late", capacity="20Gi"))])
+    assert told(engine, 30, PodSeen(consumer("b"))) == [("b", (("b-data", "v1"),))]
+
+
+def test_a_new_volume_of_the_same_name_is_not_given_away() -> None:
+    engine = started()
+    told(engine, 1, PodSeen(consumer("a")), PodSeen(consumer("b")))
+    assert told(engine, 5_000, ObjectGone(FREE), ObjectSeen(FREE)) == [("b", (("b-data", "v1"),))]
+
+
+def test_a_claim_that_goes_does_not_free_the_volume_of_its_name() -> None:
+    engine = started()
+    namesake = waiting("v1", "late")
+    engine.step(0, [ObjectSeen(namesake)])
+    told(engine, 1, PodSeen(consumer("a")), PodSeen(consumer("b")))
+    assert told(engine, 5_000, ObjectGone(namesake), ObjectSeen(FREE)) == []
+
+
+def test_a_volume_that_was_reserved_for_a_claim_stays_so_if_the_bind_fails() -> None:
+    engine = started()
+    reserved = volume("v1", class_name="late", claim_ref=("default", "a-data"))
+    engine.step(0, [ObjectSeen(reserved)])
+    assert told(engine, 1, PodSeen(consumer("a"))) == [("a", (("a-data", "v1"),))]
+    engine.step(10, [VolumesFailed(ref("a"), 1, "no"), PodGone(ref("a"))])
+    assert told(engine, 20, PodSeen(consumer("b"))) == []

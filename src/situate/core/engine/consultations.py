@@ -128,7 +128,13 @@ class Consultations:
         one.to_ask = self._interest.concerned(one.entry.kind, one.stage)
         self.forget(one.entry.key)
         self._by_pod[one.entry.key] = one
-        return self._go_on(one)
+        return self._unless_over(self._go_on(one))
+
+    def _unless_over(self, outcome: Outcome) -> Outcome:
+        """Free the memory of a consultation that is over."""
+        if outcome.kind != "asked":
+            self.forget(outcome.consultation.entry.key)
+        return outcome
 
     def forget(self, key: str) -> None:
         """Ignore the answers about this pod that are still to come."""
@@ -157,14 +163,15 @@ class Consultations:
         one = self._by_ask.pop(answer.ask, None)
         if one is None:
             return None
+        return self._unless_over(self._take_in(one, answer))
+
+    def _take_in(self, one: Consultation, answer: ExtenderSaid) -> Outcome:
         extender = self._interest.extenders[one.open_asks.pop(answer.ask)]
         if not one.is_current:
-            self.forget(one.entry.key)
             return Outcome(one, "outdated")
         if answer.problem:
             # As upstream: scores that do not come do not count.
             if one.stage != "prioritize" and not extender.ignorable:
-                self.forget(one.entry.key)
                 return Outcome(one, "failed", problem=answer.problem)
         elif one.stage == "filter":
             _narrow(one, answer)
@@ -185,7 +192,6 @@ class Consultations:
             scoring = self._interest.concerned(one.entry.kind, "prioritize")
             if scoring:
                 return Outcome(one, "asked", tuple([self._ask(one, extender) for extender in scoring]))
-        self.forget(one.entry.key)
         return Outcome(one, "settled" if one.nodes or one.stage == "preempt" else "refused")
 
 

@@ -112,7 +112,7 @@ class GangAttempt:
             return self._plan_without(*lacking)
         self._gang.ours = True
         self._gang.refused_as = None
-        planned = list(zip(self._entries, found.rows, found.annotations or [None] * len(found.rows), strict=True))
+        planned = list(zip(self._entries, found.rows, found.annotations, strict=True))
         return [
             *(Reserve(entry, row, annotations) for entry, row, annotations in planned if row != NOWHERE),
             *(Activate(entry) for entry, row, _ in planned if row == NOWHERE),
