@@ -89,7 +89,7 @@ def test_what_goes_out_of_sight_is_told_as_deleted_and_what_comes_in_as_added() 
         await world.update(config_map("a", labels={"x": "3"}))
         await world.update(config_map("a", labels={"x": "1"}))
         await world.create(config_map("b"))
-        events = watching.ready()
+        events = list(watching.ready())
         assert [event.type for event in events] == ["ADDED", "MODIFIED", "DELETED", "ADDED"]
         gone = events[2].stored
         assert gone is not None

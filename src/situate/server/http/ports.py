@@ -32,7 +32,7 @@ class EventStream(Protocol):
 
     async def __anext__(self) -> WatchEvent: ...
 
-    def ready(self) -> list[WatchEvent]:
+    def ready(self) -> Iterable[WatchEvent]:
         """The events available without waiting."""
 
     async def aclose(self) -> None: ...

@@ -116,12 +116,14 @@ class ObjectWatch:
             self._waiter = asyncio.get_running_loop().create_future()
             await self._waiter
 
-    def ready(self, limit: int = READY_LIMIT) -> list[WatchEvent]:
-        """The events available without waiting, so that a burst is sent in one write."""
-        events: list[WatchEvent] = []
-        while len(events) < limit and (event := self._next()) is not None:
-            events.append(event)
-        return events
+    def ready(self, limit: int = READY_LIMIT) -> Iterator[WatchEvent]:
+        """The events available without waiting, so that a burst is sent in one write. It holds none of them: each of
+        a thousand watches that send their initial events would hold hundreds, encoded."""
+        for _ in range(limit):
+            event = self._next()
+            if event is None:
+                return
+            yield event
 
     def _next(self) -> WatchEvent | None:
         if self._initial is not None:

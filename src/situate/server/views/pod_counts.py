@@ -140,7 +140,7 @@ class PodCounter:
                 self._clear()
                 options = WatchOptions(resource_version="0")
                 self._watch = await open_watch(self._cache, Target(PODS), options, backlog=BACKLOG)
-            events = self._watch.ready(EVENTS_PER_STEP)
+            events = list(self._watch.ready(EVENTS_PER_STEP))
             if any(event.type == "ERROR" for event in events) or (not events and self._watch.ended):
                 await self._stop()  # the queue was full, or the history is gone
                 await self._cache.wait_for(0)  # raises if the cache has failed, so that this loop ends
