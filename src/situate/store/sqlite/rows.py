@@ -114,7 +114,10 @@ def by_number(connection: apsw.Connection, numbers: Iterable[int]) -> dict[int, 
 
 
 def one(connection: apsw.Connection, query: str, bindings: Sequence[Any] = ()) -> tuple[Any, ...]:
-    """The only row of a query, in one step."""
-    for row in connection.execute(query, bindings):
-        return tuple(row)
+    """The only row of a query, in one step. CorruptError if a flipped bit has made text something else."""
+    try:
+        for row in connection.execute(query, bindings):
+            return tuple(row)
+    except (apsw.SQLError, UnicodeDecodeError) as error:  # a blob cannot be in JSON
+        raise CorruptError(f"the file is damaged: {error}") from None
     raise CorruptError(f"a query that always has a row returned none: {' '.join(query.split())[:60]}")
