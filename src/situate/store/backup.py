@@ -184,7 +184,5 @@ def _line(path: Path, packed: gzip.GzipFile) -> tuple[bytes, _Line] | None:
 def verify_backup(path: Path) -> tuple[BackupHeader, BackupEnd]:
     """Read all of it. BackupError if it is not as it was written."""
     with open_backup(path) as (header, rest):
-        for part in rest:
-            if isinstance(part, BackupEnd):
-                return header, part
-    raise BackupError(f"{path} is cut off: it has no end")
+        end = next(part for part in rest if isinstance(part, BackupEnd))
+    return header, end

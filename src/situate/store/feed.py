@@ -101,7 +101,6 @@ class FeedWatch:
     def _go_live(self) -> None:
         """Receive live batches from now on, and read the log up to here. Nothing awaits, so nothing falls between."""
         self._lagging = False
-        self._live.clear()
         self._feed.add(self)
         self._past_read = max(self._delivered, self._past_read)
         self._past_end = self._feed.revision
