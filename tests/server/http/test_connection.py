@@ -3,7 +3,7 @@ import asyncio
 import pytest
 
 from server.http.world import PODS, told, world
-from situate.server.http import connection, heap, responses
+from situate.server.http import responses
 from situate.server.http.settings import Limits
 
 
@@ -61,33 +61,6 @@ def test_headers_that_never_end_are_not_waited_for() -> None:
             line.send(b"alh")
             listener.sweep(now + 6.0)
             assert await line.ended()
-
-    told(story)
-
-
-def test_after_many_came_at_once_memory_is_given_back_and_once_more_when_they_have_settled(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    given: list[None] = []
-    monkeypatch.setattr(heap, "trim_heap", lambda: given.append(None))
-    monkeypatch.setattr(connection, "TRIM_AFTER_CONNECTIONS", 2)
-
-    async def story() -> None:
-        async with world() as here, here.line() as one:
-            listener = here.server._listener
-            assert listener is not None
-            one.request("GET", "/version")
-            assert (await one.reply()).code == 200
-            for _ in range(3):
-                listener.sweep(0.0)
-            assert not given
-            async with here.line() as two, here.line() as three:
-                for line in (two, three):
-                    line.request("GET", "/version")
-                    assert (await line.reply()).code == 200
-                for times in (0, 1, 2, 2):
-                    listener.sweep(0.0)
-                    assert len(given) == times
 
     told(story)
 

@@ -15,17 +15,9 @@ from aiohttp.streams import EMPTY_PAYLOAD, StreamReader
 from aiohttp.web_protocol import RequestHandler, _ErrInfo
 
 from situate.server.errors import StatusError, bad_request
-from situate.server.http import heap
 from situate.server.http.flow_control import ANONYMOUS, EXEMPT, FlowControl
 from situate.server.http.responses import status_response
 from situate.server.http.settings import Limits
-
-TRIM_AFTER_CONNECTIONS: Final = 128
-"""After this many new connections in a second, the heap is trimmed once the rate falls. So a client that keeps
-reconnecting cannot keep the server busy with trimming."""
-TRIMS: Final = 2
-"""How often to trim after such a rush."""
-
 
 MAKE_ROOM: Final = 50
 """A full server closes this part of its limit at once, because it has to look at all connections to find idle ones."""
@@ -248,7 +240,7 @@ class Client(Protocol):
 
 class Listener(web.Server):
     """The open connections: as many as the limits allow. It closes those that are idle for too long, or whose headers
-    never end, and trims the heap after a rush."""
+    never end."""
 
     def __init__(self, handler: Any, limits: Limits, flows: FlowControl, **options: Any) -> None:
         super().__init__(handler, **options)
@@ -265,9 +257,6 @@ class Listener(web.Server):
         """Those whose handshake is not finished, the oldest first."""
         self._no_room: set[str] = set()
         """Addresses without anything to close since the last sweep: `_make_room` does not search again so soon."""
-        self._came = 0
-        """Connections since the last sweep."""
-        self._trims = 0
 
     # -- coming and going --------------------------------------------------------------------------------------------
 
@@ -336,10 +325,6 @@ class Listener(web.Server):
     def __call__(self) -> RequestHandler:
         return Connection(self, loop=self._loop, **self._kwargs)
 
-    def connection_made(self, handler: RequestHandler, transport: asyncio.Transport) -> None:
-        super().connection_made(handler, transport)
-        self._came += 1
-
     # -- time --------------------------------------------------------------------------------------------------------
 
     def end_pauses(self) -> None:
@@ -362,9 +347,3 @@ class Listener(web.Server):
                 connection.let_go()
                 if not connection.known and now - since > limits.unknown_idle_s:
                     connection.abort()
-        if self._came >= TRIM_AFTER_CONNECTIONS:
-            self._trims = TRIMS
-        elif self._trims:  # the rate has fallen; earlier ones may have started to watch only now
-            self._trims -= 1
-            heap.trim_heap()
-        self._came = 0
