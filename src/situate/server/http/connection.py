@@ -228,7 +228,7 @@ class Connection(RequestHandler):
         return cast(web.StreamResponse, response)
 
 
-class Client(Protocol):
+class AcceptedClient(Protocol):
     """Somebody whose handshake is not finished."""
 
     address: str
@@ -253,14 +253,14 @@ class Listener(web.Server):
         self.open = 0
         """Connections, also those in their handshake."""
         self._by_address: dict[str, int] = {}
-        self._opening: dict[Client, None] = {}
+        self._opening: dict[AcceptedClient, None] = {}
         """Those whose handshake is not finished, the oldest first."""
         self._no_room: set[str] = set()
         """Addresses without anything to close since the last sweep: `_make_room` does not search again so soon."""
 
     # -- coming and going --------------------------------------------------------------------------------------------
 
-    def admit(self, client: Client) -> bool:
+    def admit(self, client: AcceptedClient) -> bool:
         """Count a client that was accepted. False: there is no room."""
         address = client.address
         limits, count = self.limits, self._by_address.get(address, 0)
@@ -276,16 +276,16 @@ class Listener(web.Server):
         self._opening[client] = None
         return True
 
-    def connection(self, client: Client) -> Connection:
+    def connection(self, client: AcceptedClient) -> Connection:
         """The connection of a client, which counts from now on in its place."""
         address, client.address = client.address, ""
         return Connection(self, loop=self._loop, address=address, **self._kwargs)
 
-    def opened(self, client: Client) -> None:
+    def opened(self, client: AcceptedClient) -> None:
         """The handshake has ended, successfully or not."""
         self._opening.pop(client, None)
 
-    def left(self, gone: Client | Connection) -> None:
+    def left(self, gone: AcceptedClient | Connection) -> None:
         """The client or its connection is gone. May be called twice."""
         address, gone.address = gone.address, ""
         if not address:
