@@ -26,6 +26,12 @@ def test_a_shorter_lease_counts_when_it_is_sent_and_a_longer_one_when_it_is_acce
     assert fence.closes_at == Fence(6.0, 40).closes_at
 
 
+def test_a_longer_lease_counts_also_if_no_time_has_passed_since_the_last_renewal() -> None:
+    fence = Fence(5.0, 15)
+    fence.accepted(5.0, 40)
+    assert fence.closes_at == Fence(5.0, 40).closes_at
+
+
 def test_an_answer_that_comes_late_does_not_close_it_sooner() -> None:
     fence = Fence(0.0, 40)
     fence.accepted(10.0, 40)

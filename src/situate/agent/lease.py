@@ -67,8 +67,10 @@ class NodeLease:
         self._last_term = 0
         self._alone_at = float("-inf")
         """When no other agent can run this node's pods any more."""
-        self._acknowledged = self._said = 0
+        self._acknowledged = 0
         self._due = asyncio.Event()
+        self._fence_moved = asyncio.Event()
+        """The fence closes or opens at another time than before."""
         self._same_boot = False
         self._fence = self._last_fence()
         self._was_closed = self.is_closed()
@@ -120,7 +122,7 @@ class NodeLease:
     async def _take(self) -> None:
         while True:
             sent_at, lease_s = self._clock.monotonic(), self._configuration.lease_duration_seconds
-            self._fence.sent(lease_s)
+            self._sent(lease_s)
             try:
                 taken = await self._control_plane.acquire_lease(self._place.node, lease_s, self._last_term + 1)
             except ControlPlaneError as error:
@@ -142,7 +144,7 @@ class NodeLease:
     async def _renew(self) -> None:
         sent_at, lease_s = self._clock.monotonic(), self._configuration.lease_duration_seconds
         renewal = LeaseRenewal(self.term, lease_s, self._acknowledged)
-        self._fence.sent(lease_s)
+        self._sent(lease_s)
         try:
             await self._control_plane.renew_lease(self._place.node, renewal)
         except LeaseLostError:
@@ -152,32 +154,44 @@ class NodeLease:
             await self._clock.sleep(RETRY_S)
             self._due.set()
             return
-        self._said = renewal.acknowledged
         self._accepted(sent_at, lease_s)
 
     async def _rest(self, seconds: float) -> None:
         """Wait for the next renewal, or a moment after something is to be acknowledged."""
-        due, end = asyncio.ensure_future(self._due.wait()), asyncio.ensure_future(self._clock.sleep(seconds))
+        if await self._comes_within(self._due, seconds):
+            await self._clock.sleep(ACK_S)
+
+    async def _comes_within(self, event: asyncio.Event, seconds: float) -> bool:
+        """Wait for the event, but not longer than this."""
+        comes, end = asyncio.ensure_future(event.wait()), asyncio.ensure_future(self._clock.sleep(seconds))
         try:
-            await asyncio.wait([due, end], return_when=asyncio.FIRST_COMPLETED)
-            if due.done() and not end.done():
-                await self._clock.sleep(ACK_S)
+            await asyncio.wait([comes, end], return_when=asyncio.FIRST_COMPLETED)
+            return not end.done()
         finally:
-            due.cancel()
+            comes.cancel()
             end.cancel()
 
     # -- the fence ---------------------------------------------------------------------------------------------------
+
+    def _sent(self, lease_s: int) -> None:
+        """A shorter lease counts from now on, also for the shims: its response may be lost."""
+        if lease_s < self._fence.lease_s:
+            self._fence.sent(lease_s)
+            self._note_fence()
+            self._fence_moved.set()
 
     def _accepted(self, sent_at: float, lease_s: int) -> None:
         self._fence.accepted(sent_at, lease_s)
         self._note_fence()
         self._look_at_fence()
+        self._fence_moved.set()
 
     async def _watch_fence(self) -> None:
         while True:
+            self._fence_moved.clear()
             now = self._clock.monotonic()
             moments = [at for at in (self._fence.closes_at, self._alone_at) if at > now]
-            await self._clock.sleep(min(moments, default=now + RETRY_S) - now)
+            await self._comes_within(self._fence_moved, min(moments, default=now + RETRY_S) - now)
             self._look_at_fence()
 
     def _look_at_fence(self) -> None:
@@ -192,7 +206,7 @@ class NodeLease:
             return
         fence = self._fence
         body = {
-            "term": self.term,
+            "term": self.term or self._last_term,
             "boot": self._place.boot,
             "renewed": fence.renewed_at,
             "lease_s": fence.lease_s,
