@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from situate.agent.pod_lifecycle import ContainerStart, ContainerState, RestartBackoff, compute_pod_actions
+from situate.agent.pod_lifecycle import (
+    ContainerStart,
+    ContainerState,
+    RestartBackoff,
+    compute_pod_actions,
+    containers_of,
+    is_initialized,
+    will_restart,
+)
 from situate.agent.runtime import Run
 
 SECOND = 1_000_000_000
@@ -156,3 +164,56 @@ def test_waits_never_shrink_while_runs_are_short(restarts: int) -> None:
         run = Run(run.attempt + 1, waited[-1], "exited")
     assert waited == sorted(waited)
     assert waited[-1] <= 300_000
+
+
+def test_the_first_run_has_number_0_and_did_not_wait() -> None:
+    made = compute_pod_actions(pod(), [never("a")], NOW, BACKOFF, ending=False)
+    assert made.start == [ContainerStart("a", 0, 0)]
+
+
+def test_what_could_not_begin_is_tried_again_when_it_is_time() -> None:
+    waiting = [never("a", retry_ns=NOW + 5), never("b", retry_ns=NOW + 3), never("c", retry_ns=NOW)]
+    made = compute_pod_actions(pod(), waiting, NOW, BACKOFF, ending=False)
+    assert ([one.container for one in made.start], made.wake_ns) == (["c"], NOW + 3)
+
+
+def test_containers_come_in_start_order_and_a_sidecar_is_an_init_container_that_restarts_always() -> None:
+    inits = [{"name": "i"}, {"name": "s", "restartPolicy": "Always"}]
+    found = containers_of({"spec": {"initContainers": inits, "containers": [{"name": "c"}]}})
+    assert [(one["name"], kind) for one, kind in found] == [("i", "init"), ("s", "sidecar"), ("c", "main")]
+
+
+@pytest.mark.parametrize(
+    "container, policy, again",
+    [
+        pytest.param(never("a"), "Always", False, id="what never ran is not begun again but for the first time"),
+        pytest.param(runs("a"), "Always", False, id="nor is what runs"),
+        pytest.param(runs("s", "sidecar"), "Always", False, id="not even a sidecar"),
+        pytest.param(over("s", "sidecar"), "Never", True, id="a sidecar is, whatever the policy"),
+        pytest.param(over("i", "init", 1), "OnFailure", True, id="an init container that failed"),
+        pytest.param(over("i", "init", 1), "Always", True, id="also with Always"),
+        pytest.param(over("i", "init", 1), "Never", False, id="but not with Never"),
+        pytest.param(over("i", "init", 0), "Always", False, id="nor one that is done"),
+    ],
+)
+def test_which_containers_run_again(container: ContainerState, policy: str, again: bool) -> None:
+    assert will_restart(container, policy) == again
+
+
+@pytest.mark.parametrize(
+    "containers, initialized",
+    [
+        pytest.param([never("a")], True, id="there is nothing to initialize"),
+        pytest.param([never("i", "init"), never("a")], False, id="an init container has not begun"),
+        pytest.param([runs("i", "init"), never("a")], False, id="or runs"),
+        pytest.param([over("i", "init", 1), never("a")], False, id="or failed"),
+        pytest.param([over("i", "init"), never("a")], True, id="or is done"),
+        pytest.param([over("i", "init"), never("s", "sidecar"), never("a")], False, id="a sidecar has not started"),
+        pytest.param([over("s", "sidecar"), never("a")], False, id="it ended before the others began"),
+        pytest.param([runs("s", "sidecar"), never("a")], True, id="it has started"),
+        pytest.param([never("i", "init"), runs("a")], True, id="what runs was initialized once"),
+        pytest.param([over("i", "init"), runs("j", "init"), never("a")], False, id="all must be done"),
+    ],
+)
+def test_when_a_pod_is_initialized(containers: list[ContainerState], initialized: bool) -> None:
+    assert is_initialized(containers) == initialized

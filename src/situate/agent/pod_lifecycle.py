@@ -157,7 +157,7 @@ def _has_succeeded(container: ContainerState) -> bool:
 def _run(container: ContainerState, policy: str, now_ns: int, backoff: RestartBackoff, made: PodActions) -> None:
     """Start the container if it is due."""
     last = container.last
-    if last is not None and not (last.is_over and will_restart(container, policy)):
+    if last is not None and not will_restart(container, policy):
         return
     at_ns, attempt, waited = container.retry_ns, 0, 0
     if last is not None:

@@ -122,7 +122,7 @@ def _conditions(
     over = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}.get(phase, "")
     waiting = [one.name for one in containers if one.kind != "main" and not _is_done(one)]
     unready = [one.name for one in containers if one.kind != "init" and not (one.runs_now and one.ready)]
-    done = is_initialized(containers) or phase == "Succeeded"
+    done = is_initialized(containers)
     gates = [one["conditionType"] for one in pod["spec"].get("readinessGates", ())]
     closed = [one for one in gates if theirs.get(one, {}).get("status") != "True"]
     ready_why = _why(over, unready, "ContainersNotReady", "containers with unready status")
