@@ -18,13 +18,20 @@ from situate.agent.host_security import NOBODY_ID, SecurityError, node_security,
 from situate.agent.ports import free_port
 from situate.agent.process import ProcessRuntime, ProcessSettings
 from situate.agent.runtime import ProcessSecurity
-from situate.agent.security import CAPABILITIES, DEFAULT_CAPABILITIES, KNOWN_FIELDS, NodeSecurity, process_security
+from situate.agent.security import (
+    APPARMOR_ANNOTATION,
+    CAPABILITIES,
+    DEFAULT_CAPABILITIES,
+    KNOWN_FIELDS,
+    NodeSecurity,
+    process_security,
+)
 from situate.agent.settings import NodeSettings
 from situate.wire.schema.groups import core
 
 AS_ROOT = pytest.mark.skipif(os.getuid() != 0, reason="only root can be somebody else")
 ALL = frozenset(range(len(CAPABILITIES))) - {CAPABILITIES.index("SYS_BOOT")}
-ACCOUNTS = {0: 0, 33: 33, 1000: 1000, NOBODY_ID: NOBODY_ID}
+ACCOUNTS = {0: 0, 33: 33, 999: 999, 1000: 1000, NOBODY_ID: NOBODY_ID}
 ROOT_NODE = NodeSecurity(
     NOBODY_ID, NOBODY_ID, is_root=True, users="unprivileged", capabilities=ALL, has_landlock=True, has_seccomp=True,
     group_of=ACCOUNTS.get, is_group=lambda group: group in {0, 6, 42, 1000},
@@ -71,6 +78,7 @@ def test_a_container_of_an_ordinary_user_is_that_user() -> None:
     [
         pytest.param({"runAsUser": 0}, {}, "runAsUser 0: it runs no container as root", id="root"),
         pytest.param({"runAsUser": 33}, {}, "runAsUser 33: it runs no", id="a system account"),
+        pytest.param({"runAsUser": 999}, {}, "runAsUser 999: it runs no", id="the last system account"),
         pytest.param({"runAsGroup": 0}, {}, "runAsGroup 0: no container gets", id="root's group"),
         pytest.param({"runAsGroup": 42}, {}, "runAsGroup 42: no container gets", id="a group of the system"),
         pytest.param({"supplementalGroups": [6]}, {}, "supplementalGroups or fsGroup 6", id="one as a further group"),
@@ -109,7 +117,16 @@ def test_what_root_s_node_refuses(pods: dict[str, Any], own: dict[str, Any], wor
             {}, {"capabilities": {"drop": ["ALL"]}, "allowPrivilegeEscalation": True}, "together", id="both at once"
         ),
         pytest.param(
-            {}, {"readOnlyRootFilesystem": True, "allowPrivilegeEscalation": True}, "together", id="read-only and more"
+            {},
+            {"readOnlyRootFilesystem": True, "allowPrivilegeEscalation": True},
+            "readOnlyRootFilesystem together",
+            id="read-only and more",
+        ),
+        pytest.param(
+            {"seccompProfile": {"type": "RuntimeDefault"}},
+            {"allowPrivilegeEscalation": True},
+            "seccompProfile together",
+            id="a system call filter and more",
         ),
     ],
 )
@@ -117,6 +134,31 @@ def test_what_an_ordinary_user_s_node_refuses(pods: dict[str, Any], own: dict[st
     with pytest.raises(ContainerConfigError, match="this node does not support ") as error:
         asked(OWN_NODE, own, **pods)
     assert words in str(error.value)
+
+
+def test_an_ordinary_user_s_container_may_drop_capabilities_or_escalate() -> None:
+    assert asked(OWN_NODE, {"capabilities": {"drop": ["ALL"]}}).no_new_privileges
+    assert not asked(OWN_NODE, {"allowPrivilegeEscalation": True}).no_new_privileges
+
+
+def test_system_calls_are_filtered_if_the_pod_or_the_container_says_so() -> None:
+    default, none = {"type": "RuntimeDefault"}, {"type": "Unconfined"}
+    assert not asked(ROOT_NODE).seccomp
+    assert asked(ROOT_NODE, seccompProfile=default).seccomp
+    assert asked(ROOT_NODE, {"seccompProfile": default}, seccompProfile=none).seccomp
+    assert not asked(ROOT_NODE, {"seccompProfile": none}, seccompProfile=default).seccomp
+
+
+def test_an_apparmor_profile_in_an_annotation_is_refused() -> None:
+    given = pod(container("c", "true"), container("d", "true"))
+    given["metadata"]["annotations"] = {
+        f"{APPARMOR_ANNOTATION}c": "runtime/default",
+        f"{APPARMOR_ANNOTATION}d": "unconfined",
+    }
+    first, second = given["spec"]["containers"]
+    with pytest.raises(ContainerConfigError, match="the AppArmor profile runtime/default"):
+        process_security(given, first, ROOT_NODE)
+    assert process_security(given, second, ROOT_NODE).user == NOBODY_ID
 
 
 def test_root_is_refused_in_the_kubelet_s_words() -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import suppress
 from typing import Final
 
 LINE_BYTES: Final = 16 << 10
@@ -32,8 +33,6 @@ class LogWriter:
         self._most_bytes = most_bytes
         self._files = files
         self._begun: dict[bytes, bytes] = {}
-        self._file = -1
-        self._size = 0
         self._open()
 
     def write(self, stream: bytes, data: bytes, at_ns: int) -> None:
@@ -54,9 +53,7 @@ class LogWriter:
         """Write unfinished lines as they are."""
         for stream, rest in self._begun.items():
             self._keep(_line(_time(at_ns) + b" " + stream + b" ", FULL, rest))
-        self._begun.clear()
-        if self._file >= 0:
-            os.close(self._file)
+        self._close()
 
     def _keep(self, lines: bytes) -> None:
         """One write per file; a line is never in two files."""
@@ -82,16 +79,18 @@ class LogWriter:
             self.lost_bytes += len(data)
 
     def _rotate(self) -> None:
-        if self._file >= 0:
-            os.close(self._file)
+        self._close()
         for number in range(self._files - 1, 0, -1):
-            try:
+            with suppress(OSError):  # there are fewer files
                 os.replace(rotated(self._path, number - 1), rotated(self._path, number))  # noqa: PTH105
-            except OSError:
-                continue  # there are fewer files
         if self._files == 1:
-            os.truncate(self._path, 0)
+            with suppress(OSError):
+                os.truncate(self._path, 0)
         self._open()
+
+    def _close(self) -> None:
+        with suppress(OSError):  # it could not be opened
+            os.close(self._file)
 
     def _open(self) -> None:
         try:
