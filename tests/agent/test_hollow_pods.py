@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from situate.agent.hollow_pods import EXIT_CODE, RUN_FOR, PodTransition, next_transition, status_after
+from situate.agent.hollow_pods import EXIT_CODE, RUN_FOR, START_MS, PodTransition, next_transition, status_after
 
 NOW_NS = 1_700_000_000 * 10**9
 
@@ -69,6 +69,11 @@ def test_a_pod_whose_gates_are_closed_runs_and_is_not_ready() -> None:
     status = status_after(PodTransition("running", 0), gated, NOW_NS, "10.0.0.1")
     ready = {one["type"]: one["status"] for one in status["conditions"]}
     assert (ready["Ready"], ready["ContainersReady"]) == ("False", "True")
+    reasons = {one["type"]: one.get("reason") for one in status["conditions"]}
+    assert reasons == {**dict.fromkeys(ready), "Ready": "ReadinessGatesNotReady"}
+    gated["status"]["conditions"] = [{"type": "example.com/open", "status": "True"}]
+    opened = status_after(PodTransition("running", 0), gated, NOW_NS, "10.0.0.1")
+    assert {one["type"]: one["status"] for one in opened["conditions"]}["Ready"] == "True"
 
 
 @pytest.mark.parametrize(
@@ -89,3 +94,69 @@ def test_the_same_pod_has_the_same_address_and_another_has_another() -> None:
         status_after(PodTransition("running", 0), each, NOW_NS, "10.0.0.1")["podIP"] for each in (one, same, other)
     )
     assert first == second != third
+
+
+NOW = "2023-11-14T22:13:20Z"
+
+
+def with_init() -> dict[str, Any]:
+    given = pod(restart="Never")
+    given["spec"]["initContainers"] = [{"name": "i"}, {"name": "s", "restartPolicy": "Always"}]
+    return given
+
+
+def shown(one: dict[str, Any]) -> tuple[Any, ...]:
+    (state,) = one["state"]
+    return one["name"], state, one["ready"], one["started"], one["restartCount"]
+
+
+def test_the_containers_of_a_pod_that_runs_and_of_one_that_has_finished() -> None:
+    running = status_after(PodTransition("running", 0), with_init(), NOW_NS, "10.0.0.1")
+    assert [shown(one) for one in running["containerStatuses"]] == [("c", "running", True, True, 0)]
+    inits = [("i", "terminated", True, False, 0), ("s", "running", True, True, 0)]
+    assert [shown(one) for one in running["initContainerStatuses"]] == inits
+    done = {"exitCode": 0, "reason": "Completed", "startedAt": NOW, "finishedAt": NOW}
+    assert running["initContainerStatuses"][0]["state"]["terminated"] == done
+    assert "initContainerStatuses" not in status_after(PodTransition("running", 0), pod(), NOW_NS, "10.0.0.1")
+
+    finished = status_after(PodTransition("finished", 0), {**with_init(), "status": running}, NOW_NS, "10.0.0.1")
+    assert [shown(one) for one in finished["containerStatuses"]] == [("c", "terminated", False, False, 0)]
+    inits = [("i", "terminated", True, False, 0), ("s", "terminated", False, False, 0)]
+    assert [shown(one) for one in finished["initContainerStatuses"]] == inits
+
+
+def test_the_conditions_of_a_pod_that_runs_and_of_one_that_has_finished() -> None:
+    kinds = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady")
+    running = status_after(PodTransition("running", 0), pod(), NOW_NS, "10.0.0.1")
+    assert running["conditions"] == [{"type": kind, "status": "True", "lastTransitionTime": NOW} for kind in kinds]
+    later = status_after(PodTransition("finished", 0), {**pod(), "status": running}, NOW_NS + 60 * 10**9, "10.0.0.1")
+    changed = {"status": "False", "lastTransitionTime": "2023-11-14T22:14:20Z"}
+    assert later["conditions"] == [
+        {"type": "PodReadyToStartContainers", **changed},
+        {"type": "Initialized", "status": "True", "lastTransitionTime": NOW},
+        {"type": "Ready", **changed, "reason": "PodCompleted"},
+        {"type": "ContainersReady", **changed, "reason": "PodCompleted"},
+    ]
+
+
+@pytest.mark.parametrize("said, code", [("255", 255), ("256", 255), ("999", 255), ("1000", 0), ("7", 7)])
+def test_an_exit_code_has_eight_bits(said: str, code: int) -> None:
+    given = pod("Running", restart="Never", annotations={EXIT_CODE: said})
+    status = status_after(PodTransition("finished", 0), given, NOW_NS, "10.0.0.1")
+    assert status["containerStatuses"][0]["state"]["terminated"]["exitCode"] == code
+
+
+def test_a_pod_on_the_host_s_network_has_its_address_and_another_has_one_of_its_own_range() -> None:
+    given = pod()
+    found = status_after(PodTransition("running", 0), given, NOW_NS, "10.0.0.1")["podIP"]
+    first, second, *_ = (int(part) for part in found.split("."))
+    assert first == 10
+    assert 64 <= second < 128
+    given["spec"]["hostNetwork"] = True
+    on_host = status_after(PodTransition("running", 0), given, NOW_NS, "10.0.0.1")
+    assert (on_host["podIP"], on_host["podIPs"]) == ("10.0.0.1", [{"ip": "10.0.0.1"}])
+
+
+def test_what_is_deleted_goes_at_once_and_what_was_bound_runs_a_moment_later() -> None:
+    assert next_transition(pod(going=True)) == PodTransition("deleted", 0)
+    assert next_transition(pod()) == PodTransition("running", START_MS)

@@ -279,6 +279,7 @@ def test_the_states_of_a_container_that_does_not_run() -> None:
     (first,) = said(init(), main())["initContainerStatuses"]
     assert first["state"] == {"waiting": {"reason": "ContainerCreating"}}
     assert (first["ready"], first["started"], "containerID" in first) == (False, False, False)
+    assert first["restartCount"] == 0
     assert "terminated" in state_of(main(FAILED), ending=True), "it does not run again"
     blocked = main(FAILED, blocked=("CreateContainerError", "no room"))
     assert state_of(blocked) == {"waiting": {"reason": "CreateContainerError", "message": "no room"}}

@@ -107,18 +107,20 @@ def _conditions(old: dict[str, Any], pod: dict[str, Any], now: str, *, ready: bo
         "Ready": ready and open_gates,
         "ContainersReady": ready,
     }
+    reason = "ReadinessGatesNotReady" if ready else "PodCompleted"
     return [
         *(one for kind, one in before.items() if kind not in wanted),
-        *(_condition(before.get(kind), kind, value, now) for kind, value in wanted.items()),
+        *(_condition(before.get(kind), kind, value, now, reason) for kind, value in wanted.items()),
     ]
 
 
-def _condition(before: dict[str, Any] | None, kind: str, value: bool, now: str) -> dict[str, Any]:
+def _condition(before: dict[str, Any] | None, kind: str, value: bool, now: str, reason: str) -> dict[str, Any]:
+    """`reason`: if it is not true."""
     status = "True" if value else "False"
     if before is not None and before.get("status") == status:
         return before
     made: dict[str, Any] = {"type": kind, "status": status, "lastTransitionTime": now}
-    return made if value or kind == "PodReadyToStartContainers" else {**made, "reason": "PodCompleted"}
+    return made if value or kind == "PodReadyToStartContainers" else {**made, "reason": reason}
 
 
 def _containers(pod: dict[str, Any], state: dict[str, Any], now: str, *, ready: bool) -> dict[str, Any]:
