@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from situate.agent.environment import (
+    NO_FIELD,
     ConfigReference,
     ContainerConfigError,
     EnvironmentSources,
@@ -146,3 +147,50 @@ def test_a_command_line_is_command_and_args_with_references_replaced() -> None:
 def test_without_a_command_there_is_nothing_to_run() -> None:
     with pytest.raises(ContainerConfigError, match="runs no images"):
         command_line({"image": "nginx", "args": ["x"]}, {})
+
+
+def given(pod: dict[str, Any], source: dict[str, Any], objects: Any = None) -> str:
+    around = EnvironmentSources("10.0.0.1", {"cpu": "4"}, objects or {}, {})
+    env = [{"name": "X", "valueFrom": source}]
+    return variables(pod, {**pod["spec"]["containers"][0], "env": env}, around)["X"]
+
+
+def test_a_resource_may_be_that_of_another_container() -> None:
+    limits = [{"name": name, "resources": {"limits": {"cpu": cpu}}} for name, cpu in (("c", "1"), ("d", "2"))]
+    first = {"name": "i", "resources": {"limits": {"cpu": "3"}}}
+    pod = {**POD, "spec": {"containers": limits, "initContainers": [first]}}
+    for name, expected in (("", "1"), ("c", "1"), ("d", "2"), ("i", "3"), ("none", "1")):
+        assert given(pod, {"resourceFieldRef": {"containerName": name, "resource": "limits.cpu"}}) == expected
+
+
+@pytest.mark.parametrize("resource", ["", "limits", "limits.", "cpu", "usage.cpu", ".cpu"])
+def test_what_is_no_resource_is_refused(resource: str) -> None:
+    with pytest.raises(ContainerConfigError) as error:
+        given(POD, {"resourceFieldRef": {"resource": resource}})
+    assert str(error.value) == NO_FIELD.format(resource)
+
+
+def test_labels_and_annotations_are_sorted_and_quoted() -> None:
+    assert given(POD, {"fieldRef": {"fieldPath": "metadata.labels"}}) == 'a="x\\"y"\napp="web"'
+    assert given(POD, {"fieldRef": {"fieldPath": "metadata.annotations"}}) == 'note="n"'
+    plain = {**POD, "metadata": {"name": "p", "namespace": "default", "uid": "u"}}
+    assert given(plain, {"fieldRef": {"fieldPath": "metadata.annotations"}}) == ""
+
+
+def test_an_unknown_source_of_a_value_is_refused() -> None:
+    with pytest.raises(ContainerConfigError) as error:
+        given(POD, {"fileKeyRef": {"key": "k"}})
+    assert str(error.value) == "valueFrom has no supported source"
+
+
+@pytest.mark.parametrize(
+    "field, kind, data",
+    [
+        pytest.param("secretKeyRef", "Secret", {"data": {"pass": "x"}}, id="a secret"),
+        pytest.param("configMapKeyRef", "ConfigMap", {"binaryData": {"pass": "x"}}, id="binary data"),
+        pytest.param("configMapKeyRef", "ConfigMap", {"data": {"pass": 3}}, id="what is not even text"),
+    ],
+)
+def test_data_that_is_not_base64_is_refused(field: str, kind: str, data: dict[str, Any]) -> None:
+    with pytest.raises(ContainerConfigError, match='"keys" has data that is not base64'):
+        given(POD, {field: {"name": "keys", "key": "pass"}}, {(kind, "keys"): data})
