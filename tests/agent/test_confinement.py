@@ -37,7 +37,7 @@ CLONE_NEWUSER, CLONE_VM_SIGCHLD = 0x10000000, 0x111
 def verdict(machine: str, number: int, *, audit: int | None = None, flags: int = 0) -> int:
     """What the kernel would do with a system call: the filter, run as classic BPF."""
     program = confinement._program(machine)
-    code = [struct.unpack_from("<HBBI", program, at) for at in range(0, len(program), 8)]
+    code: list[tuple[int, int, int, int]] = list(struct.iter_unpack("<HBBI", program))
     data = struct.pack("<IIQQ", number, ARCHITECTURES[machine][0] if audit is None else audit, 0, flags)
     at, loaded = 0, 0
     while True:

@@ -166,7 +166,7 @@ def followed(
         else:
             done = True
 
-    monkeypatch.setattr(log_reader.asyncio, "sleep", sleep)
+    monkeypatch.setattr(asyncio, "sleep", sleep)
 
     async def follow() -> bytes:
         wanted = query or LogQuery(follow=True)
@@ -183,7 +183,7 @@ def test_who_follows_sees_the_rest_of_a_file_that_was_rotated_and_then_the_next(
     writer = log_of(path, 2, most=150)  # a file has room for three lines
 
     def write(*numbers: int) -> Callable[[], None]:
-        return lambda: [writer.write(b"stdout", b"line %d\n" % number, SECOND) for number in numbers] and None
+        return lambda: writer.write(b"stdout", b"".join(b"line %d\n" % number for number in numbers), SECOND)
 
     text = followed(path, monkeypatch, write(2), write(3), write(4, 5, 6, 7, 8, 9, 10), lambda: None, write(11))
     assert text == "".join(f"line {number}\n" for number in range(12))
@@ -226,7 +226,7 @@ def test_who_follows_what_is_over_sees_it_all_and_waits_for_nothing(
     async def never(_seconds: float) -> None:
         raise AssertionError("it waits")
 
-    monkeypatch.setattr(log_reader.asyncio, "sleep", never)
+    monkeypatch.setattr(asyncio, "sleep", never)
     text = asyncio.run(shown(tmp_path / "0.log", LogQuery(follow=True)))
     assert text == "line 0\nline 1\nline 2\n"
 
