@@ -1,14 +1,38 @@
 """Hollow nodes: many in one process."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from agent.world import FakePlane, pod
-from situate.agent.hollow_nodes import REPORTS_AT_ONCE, HollowNodes
+from situate.agent.control_plane import (
+    NO_ORIGIN,
+    AcquiredLease,
+    ControlPlaneError,
+    LeaseRenewal,
+    NotServedError,
+    SnapshotUpdate,
+    StaleError,
+    StatusOrigin,
+)
+from situate.agent.hollow_nodes import (
+    ACK_S,
+    LATE_S,
+    REGISTERED_AT_ONCE,
+    REPORTS_AT_ONCE,
+    RETRY_MS,
+    TICK_S,
+    TRIES,
+    HollowNodes,
+    _address,
+)
+from situate.agent.hollow_pods import START_MS
 from situate.agent.node_objects import NodeShape, hollow_shapes
+from situate.core.reconcile.nodes.reports import AgentReport
+from situate.sim.nodes.virtual_time import VirtualLoop, interposed
 
 
 def story(plane: FakePlane, holds: Callable[[], object], nodes: int = 2) -> None:
@@ -123,3 +147,294 @@ def test_a_node_with_many_pods_does_not_delay_another(monkeypatch: pytest.Monkey
     plane.put(bound)
     story(plane, lambda: "node-2" in order)
     assert len(order) < 2 * REPORTS_AT_ONCE + 2
+
+
+# -- to the moment, in virtual time ----------------------------------------------------------------------------------
+
+RETRY_S = RETRY_MS / 1_000
+STARTED_S = START_MS / 1_000
+
+
+class TimedPlane(FakePlane):
+    """Notes who called it when, and refuses what `refused` names."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loop = VirtualLoop()
+        self.calls: list[tuple[str, str, float]] = []
+        self.refused: dict[tuple[str, str], Exception] = {}
+        self.busy = self.busiest = 0
+        self.takes_s = 0.0
+
+    async def _called(self, what: str, name: str) -> None:
+        self.calls.append((what, name, round(self.loop.now, 2)))
+        if self.takes_s:
+            self.busy += 1
+            self.busiest = max(self.busiest, self.busy)
+            await asyncio.sleep(self.takes_s)
+            self.busy -= 1
+        if (what, name) in self.refused:
+            raise self.refused[what, name]
+
+    async def acquire_lease(self, node: str, lease_s: int, least: int = 0) -> AcquiredLease:
+        await self._called("acquire", node)
+        return await super().acquire_lease(node, lease_s, least)
+
+    async def register_node(self, node: dict[str, Any], report: AgentReport | None = None) -> None:
+        await self._called("register", node["metadata"]["name"])
+        await super().register_node(node, report)
+
+    async def renew_lease(self, node: str, renewal: LeaseRenewal) -> None:
+        await self._called("renew", node)
+        await super().renew_lease(node, renewal)
+
+    async def report_status(self, pod: dict[str, Any], status: dict[str, Any], about: StatusOrigin = NO_ORIGIN) -> None:
+        await self._called("report", pod["metadata"]["name"])
+        await super().report_status(pod, status, about)
+
+    async def delete_pod(self, pod: dict[str, Any]) -> None:
+        await self._called("delete", pod["metadata"]["name"])
+        await super().delete_pod(pod)
+
+    def play(self, seconds: float, *then: tuple[float, Callable[[], object]], nodes: int = 2) -> None:
+        """Have hollow nodes for some time, in which things happen."""
+
+        async def run() -> None:
+            running = asyncio.create_task(HollowNodes(self, hollow_shapes(nodes, 1, NodeShape())).run())
+            for at, happens in then:
+                self.loop.call_at(at, happens)
+            await asyncio.sleep(seconds)
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+        try:
+            with interposed(self.loop):
+                self.loop.run_until_complete(run())
+        finally:
+            self.loop.close()
+
+    def times(self, what: str, name: str = "node-1") -> list[float]:
+        return [at for called, whom, at in self.calls if (called, whom) == (what, name)]
+
+    def bind(self, name: str = "p", node: str = "node-1", **spec: Any) -> None:
+        given = pod(name=name, **spec)
+        given["spec"]["nodeName"] = node
+        self.put(given)
+
+
+def test_every_node_is_renewed_once_in_an_interval_and_not_all_at_once() -> None:
+    plane = TimedPlane()
+    plane.play(41, nodes=4)
+    for number in range(1, 5):
+        expected = [2.5 * number + 10 * turn for turn in range(4)]
+        found = plane.times("renew", f"node-{number}")
+        assert found == [pytest.approx(at, abs=4 * TICK_S) for at in expected if at >= 5], "it was new before"
+
+
+def test_an_acknowledgement_counts_as_a_renewal() -> None:
+    plane = TimedPlane()
+    plane.play(21, (9, plane.bind), nodes=1)
+    first, second = plane.times("renew")
+    assert 9 + ACK_S <= first <= 9 + ACK_S + 2 * TICK_S
+    assert second == pytest.approx(20, abs=4 * TICK_S), "not at 10"
+    assert plane.renewals[0].acknowledged == 2, "the report of the pod that runs made another version meanwhile"
+
+
+def test_a_snapshot_is_acknowledged_again_soon_if_that_failed() -> None:
+    plane = TimedPlane()
+    plane.unlisted.append("p")  # so that there is one version only
+    plane.refused["renew", "node-1"] = ControlPlaneError("busy")
+    plane.play(4, (1, plane.tell_snapshot), (2, plane.refused.clear), nodes=1)
+    first, *_, last = times = plane.times("renew")
+    assert first == pytest.approx(1 + ACK_S, abs=2 * TICK_S)
+    assert {round(after - before, 1) for before, after in pairwise(times)} <= {0.5, 0.6}
+    assert 2 <= last <= 2 + RETRY_S + 2 * TICK_S, "and then no more"
+    assert [one.acknowledged for one in plane.renewals] == [1]
+
+
+def test_a_renewal_that_fails_without_anything_to_acknowledge_waits_for_its_turn() -> None:
+    plane = TimedPlane()
+    plane.refused["renew", "node-1"] = ControlPlaneError("busy")
+    plane.play(25, nodes=1)
+    assert plane.times("renew") == [pytest.approx(10, abs=2 * TICK_S), pytest.approx(20, abs=4 * TICK_S)]
+
+
+def test_the_configuration_of_the_newest_snapshot_counts() -> None:
+    plane = TimedPlane()
+    plane.configuration = {"leaseDurationSeconds": 20, "renewIntervalSeconds": 4}
+    plane.play(13, (1, plane.tell_snapshot), nodes=1)
+    assert {one.lease_s for one in plane.renewals} == {20}
+    assert plane.times("renew") == [pytest.approx(at, abs=4 * TICK_S) for at in (1 + ACK_S, 4, 8, 12)]
+
+
+def test_a_node_that_cannot_register_leaves_the_others_alone_and_tries_again_later() -> None:
+    plane = TimedPlane()
+    plane.refused["register", "node-1"] = ControlPlaneError("not you")
+    plane.play(2 * LATE_S + 3, (LATE_S + 2, plane.refused.clear))
+    tries = [0, RETRY_S, 2 * RETRY_S + LATE_S, 3 * RETRY_S + LATE_S]
+    last = 4 * RETRY_S + 2 * LATE_S
+    assert plane.times("register") == [pytest.approx(at, abs=0.05) for at in (*tries, last)]
+    assert plane.times("register", "node-2") == [0]
+    assert sorted(plane.nodes_held) == ["node-1", "node-2"]
+    assert plane.times("renew", "node-2")
+
+
+def test_a_node_that_is_not_registered_is_not_renewed() -> None:
+    plane = TimedPlane()
+    plane.refused["register", "node-1"] = ControlPlaneError("not you")
+    plane.play(21)
+    assert plane.times("renew") == []
+    assert plane.times("renew", "node-2")
+
+
+def test_nothing_begins_before_a_node_is_registered() -> None:
+    plane = TimedPlane()
+    plane.away = True
+
+    def come_back() -> None:
+        plane.away = False
+
+    plane.bind()
+    plane.play(5, (2.2, come_back))
+    assert plane.times("report", "p")[0] > max(plane.times("register")) > 2.2
+
+
+def test_only_so_many_nodes_register_at_a_time() -> None:
+    plane = TimedPlane()
+    plane.takes_s = 0.01
+    plane.play(1, nodes=3 * REGISTERED_AT_ONCE)
+    assert plane.busiest == REGISTERED_AT_ONCE
+    assert len(plane.nodes_held) == 3 * REGISTERED_AT_ONCE
+
+
+def test_a_node_that_another_has_taken_says_nothing_more() -> None:
+    plane = TimedPlane()
+
+    def take() -> None:
+        plane.terms["node-1"] = 7
+
+    plane.play(45, (1, take), (15, lambda: plane.think("Unknown", "node-1")), (20, plane.bind))
+    assert len(plane.times("renew")) == 1
+    assert plane.times("register") == [0]
+    assert len(plane.times("renew", "node-2")) >= 4
+
+
+def test_a_node_that_is_held_to_be_lost_reports_until_it_is_heard() -> None:
+    plane = TimedPlane()
+
+    def lose() -> None:
+        plane.think("Unknown", "node-1")
+        plane.refused["register", "node-1"] = ControlPlaneError("busy")
+
+    plane.play(5, (1, lose), (1.5, plane.refused.clear))
+    at_first, *tries = plane.times("register")
+    assert at_first == 0
+    assert 1 <= tries[0] <= 1 + 2 * TICK_S
+    assert 1.5 <= tries[-1] <= 1.5 + 2 * TICK_S
+    assert plane.times("register", "node-2") == [0]
+
+
+def test_a_node_that_is_ready_has_nothing_to_report() -> None:
+    plane = TimedPlane()
+    plane.play(5, (1, lambda: plane.think("True", "node-1")))
+    assert plane.times("register") == [0]
+
+
+def test_a_report_that_fails_is_tried_again_ever_later_and_then_given_up() -> None:
+    plane = TimedPlane()
+    plane.refused["report", "p"] = ControlPlaneError("busy")
+    plane.play(120, (1, plane.bind), nodes=1)
+    times = plane.times("report", "p")
+    assert len(times) == TRIES
+    gaps = [after - before for before, after in pairwise(times)]
+    assert gaps == [pytest.approx(RETRY_S * 2**tried, abs=0.02) for tried in range(1, TRIES)]
+
+
+def test_a_report_that_came_too_late_is_not_repeated() -> None:
+    plane = TimedPlane()
+    plane.refused["report", "p"] = StaleError("another pod")
+    plane.play(60, (1, plane.bind), nodes=1)
+    assert plane.times("report", "p") == [pytest.approx(1 + STARTED_S, abs=0.02)]
+
+
+def test_a_pod_that_is_deleted_goes_at_once_and_is_not_reported() -> None:
+    plane = TimedPlane()
+    plane.play(10, (1, plane.bind), (5, lambda: plane.ask_to_go("p")), nodes=1)
+    assert len(plane.times("report", "p")) == 1
+    assert plane.times("delete", "p") == [pytest.approx(5, abs=0.02)]
+    assert plane.pods_held == {}
+
+
+def test_a_pod_that_is_gone_before_it_ran_is_not_reported() -> None:
+    plane = TimedPlane()
+    plane.play(10, (1, plane.bind), (1.01, lambda: plane.drop("p")), nodes=1)
+    assert plane.times("report", "p") == []
+
+
+def test_another_pod_of_the_same_name_is_another_pod() -> None:
+    plane = TimedPlane()
+
+    def replace() -> None:
+        given = pod(uid="another")
+        given["spec"]["nodeName"] = "node-1"
+        plane.put(given)
+
+    plane.play(10, (1, plane.bind), (5, replace), nodes=1)
+    assert [round(at) for at in plane.times("report", "p")] == [1, 5]
+    assert plane.renewals[-1].acknowledged == plane.version
+
+
+def test_a_node_does_not_acknowledge_pods_that_it_has_not_seen() -> None:
+    plane = TimedPlane()
+    given = pod()
+    given["spec"]["nodeName"] = "node-1"
+
+    def only_snapshot() -> None:
+        plane.pods_held["p"] = given
+        plane.tell_snapshot()
+
+    plane.play(8, (1, only_snapshot), (5, lambda: plane._tell(given)), nodes=1)
+    assert plane.times("renew")[0] > 5
+
+
+def test_pods_of_other_nodes_are_left_alone() -> None:
+    plane = TimedPlane()
+    plane.play(5, (1, lambda: plane.bind(node="elsewhere")))
+    assert plane.times("report", "p") == []
+
+
+def test_a_watch_that_ends_begins_again() -> None:
+    plane = TimedPlane()
+
+    def come_back() -> None:
+        plane.away = False
+
+    plane.play(10, (2, plane.cut), (3.2, come_back), (6, plane.bind), nodes=1)
+    assert plane.times("report", "p") == [pytest.approx(6 + STARTED_S, abs=0.02)]
+
+
+def test_an_odd_object_does_not_end_a_watch() -> None:
+    plane = TimedPlane()
+    odd = pod(name="odd")
+    del odd["spec"]["nodeName"], odd["metadata"]["uid"]
+    odd["spec"] = "none"
+    plane.play(5, (1, lambda: plane._tell(odd)), (2, plane.bind), nodes=1)
+    assert plane.times("report", "p")
+
+
+def test_without_snapshots_pods_run_as_they_are_seen() -> None:
+    class Older(TimedPlane):
+        async def watch_snapshots(self, node: str = "", since: int = 0) -> AsyncIterator[SnapshotUpdate]:
+            raise NotServedError("unknown kind")
+            yield  # an iterator
+
+    plane = Older()
+    plane.play(5, (1, plane.bind), nodes=1)
+    assert plane.times("report", "p") == [pytest.approx(1 + STARTED_S, abs=0.02)]
+    assert plane.reports[0][2].version is None
+
+
+def test_addresses_of_nodes() -> None:
+    numbers = (0, 1, 255, 256, 65_535, 65_536, (63 << 16) + 5)
+    expected = ["10.0.0.0", "10.0.0.1", "10.0.0.255", "10.0.1.0", "10.0.255.255", "10.1.0.0", "10.63.0.5"]
+    assert [_address(number) for number in numbers] == expected
