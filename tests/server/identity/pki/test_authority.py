@@ -1,3 +1,4 @@
+import ssl
 import stat
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -7,6 +8,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from situate.server.identity.pki import authority as authority_module
 from situate.server.identity.pki import certificates
 from situate.server.identity.pki.authority import Authority, open_authority
 from situate.server.identity.secret_files import IdentityError
@@ -211,3 +213,42 @@ def test_an_authority_is_good_up_to_its_last_second(authority: Authority) -> Non
     assert open_authority(authority.folder, end).certificate == authority.certificate
     with pytest.raises(IdentityError, match="expired on"):
         open_authority(authority.folder, end + timedelta(seconds=1))
+
+
+def test_a_new_authority_is_durable_in_folders_that_are_made_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[tuple[Path, bool]] = []
+    folder = tmp_path / "a" / "b" / "pki"
+    monkeypatch.setattr(authority_module, "sync_folder", lambda path: synced.append((path, folder.exists())))
+    open_authority(folder, NOW)
+    assert synced == [(folder.parent, True)]
+
+
+def test_a_connection_is_tls_1_2_with_http_and_a_certificate_if_the_client_has_one(authority: Authority) -> None:
+    context = authority.tls([], NOW)
+    assert context.verify_mode == ssl.CERT_OPTIONAL
+    assert context.minimum_version == ssl.TLSVersion.TLSv1_2
+    assert context.num_tickets == 0
+    assert context.options & ssl.OP_NO_COMPRESSION
+    assert context.options & ssl.OP_NO_RENEGOTIATION
+    assert len(context.get_ca_certs()) == 1
+
+
+def test_a_renewal_keeps_the_names_and_the_next_start_keeps_the_certificate(authority: Authority) -> None:
+    first = served(authority.server_certificate([], NOW))
+    second = served(authority.renew_server([], NOW))
+    assert second != first
+    assert names(second) == names(first)
+    assert served(authority.server_certificate([], NOW)) == second
+
+
+def test_a_server_certificate_without_names_is_renewed(authority: Authority) -> None:
+    key = certificates.new_key()
+    bare = certificates.client_certificate(
+        authority.certificate, authority.key, certificates.subject("x"), key.public_key(), NOW
+    )
+    path = authority.folder / "server.pem"
+    path.write_bytes(certificates.pem(bare) + certificates.key_pem(key))
+    path.chmod(0o600)
+    assert "localhost" in names(served(authority.server_certificate([], NOW)))

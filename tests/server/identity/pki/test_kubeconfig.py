@@ -8,7 +8,7 @@ import yaml
 
 from server.identity.clock import Clock
 from situate.server.identity.pki.authority import Authority, open_authority
-from situate.server.identity.pki.kubeconfig import ensure_kubeconfig
+from situate.server.identity.pki.kubeconfig import cluster_info, ensure_kubeconfig, kubeconfig_text
 from situate.server.identity.secret_files import IdentityError
 
 URL = "https://127.0.0.1:6443"
@@ -71,3 +71,28 @@ def test_a_file_that_is_somebody_elses_or_damaged_is_left_alone(
         ensure(path, authority, clock)
     assert "\n" not in str(raised.value)
     assert path.read_text() == text
+
+
+def test_the_kubeconfig_of_another_cluster_is_told_from_a_damaged_one(
+    tmp_path: Path, authority: Authority, clock: Clock
+) -> None:
+    path = tmp_path / "kubeconfig"
+    for text, why in (
+        ("clusters:\n- name: kind\n  cluster: {server: x}\nusers: []\n", "is the kubeconfig of another cluster"),
+        ("clusters:\n- name: situate\n  cluster: {server: x}\nusers: []\n", "is damaged: the server did not write it"),
+        ("{", "is damaged: it is not YAML"),
+    ):
+        path.write_text(text)
+        path.chmod(0o600)
+        with pytest.raises(IdentityError, match=why):
+            ensure(path, authority, clock)
+
+
+def test_a_context_has_a_namespace_if_it_is_given_one() -> None:
+    for namespace, expected in (("", {}), ("shop", {"namespace": "shop"})):
+        content = yaml.safe_load(kubeconfig_text({"server": URL}, {"token": "x"}, "jane", namespace))
+        assert content["contexts"] == [
+            {"name": "situate", "context": {"cluster": "situate", "user": "jane"} | expected}
+        ]
+        assert list(content) == ["apiVersion", "kind", "clusters", "contexts", "current-context", "users"]
+    assert list(yaml.safe_load(cluster_info("ca"))) == ["apiVersion", "kind", "clusters"]

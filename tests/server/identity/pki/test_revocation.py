@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from server.identity.memory import Memory
+from situate.server.errors import StatusError, conflict
 from situate.server.identity.pki import revocation
 from situate.server.identity.pki.certificates import CLOCKS_DIFFER
 from situate.server.identity.pki.revocation import (
@@ -129,3 +130,83 @@ def test_a_server_shares_what_is_revoked_while_it_runs(tmp_path: Path, monkeypat
         sharing.cancel()
 
     asyncio.run(story())
+
+
+def test_a_certificate_is_dropped_from_the_list_when_it_expires(tmp_path: Path) -> None:
+    made = RevocationList({1: NOW, 2: NOW + timedelta(seconds=1)}, {"jane": NOW - DAY})
+    assert made.current(NOW) == RevocationList({2: NOW + timedelta(seconds=1)}, {"jane": NOW - DAY})
+
+
+@pytest.mark.parametrize("line", ["serial 1", "user jane", "user 2026-11-16T12:00:00Z", "a b c d", "serial zz x"])
+def test_what_is_no_revocation_is_refused(line: str) -> None:
+    with pytest.raises(ValueError, match=r".+"):
+        parse(f"{line}\n")
+
+
+def test_users_count_against_the_limit_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(revocation, "MAX_REVOKED", 2)
+    path = tmp_path / "revoked"
+    revoke(path, RevocationList({1: NOW + DAY}, {"jane": NOW}), NOW)
+    with pytest.raises(IdentityError, match="2 revocations already"):
+        revoke(path, RevocationList({}, {"john": NOW}), NOW)
+    revoke(path, RevocationList({}, {"jane": NOW + DAY}), NOW)
+
+
+def test_a_server_looks_for_revocations_when_the_interval_has_passed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, store = [100.0], Memory()
+    monkeypatch.setattr(revocation, "monotonic", lambda: now[0])
+    monkeypatch.setattr(revocation.secret_files, "STAT_INTERVAL_S", 0.5)
+    known = Revocations(tmp_path / "none", store)
+    assert known() == RevocationList()
+    revoke(tmp_path / "revoked", RevocationList({1: NOW + DAY}), NOW)
+    asyncio.run(share(store, tmp_path / "revoked", NOW))
+    now[0] = 100.25
+    assert known() == RevocationList()
+    now[0] = 100.5
+    assert 1 in known().serials
+
+
+def test_a_shared_list_that_is_damaged_is_no_list(tmp_path: Path) -> None:
+    store = Memory()
+    metadata = {"name": NAME, "namespace": NAMESPACE}
+    for data in (None, {}, {"revoked": "zzz zzz"}, {"revoked": 7}):
+        store.put({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
+        assert Revocations(tmp_path / "revoked", store)() == RevocationList()
+
+
+@pytest.mark.parametrize(
+    "error, again",
+    [
+        (None, False),
+        (IdentityError("damaged"), False),
+        (conflict("configmaps", "", NAME), True),
+        (StatusError(500, "InternalError", "x"), True),
+    ],
+    ids=["shared", "damaged", "conflict", "failed"],
+)
+def test_sharing_is_tried_again_only_if_that_can_help(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception | None, again: bool
+) -> None:
+    calls = []
+
+    async def share_once(*_: object) -> bool:
+        calls.append(1)
+        if error is not None:
+            raise error
+        return True
+
+    monkeypatch.setattr(revocation, "share", share_once)
+    monkeypatch.setattr(revocation, "SHARE_S", 0.0)
+
+    async def story() -> None:
+        sharing = asyncio.create_task(share_always(Memory(), tmp_path / "revoked"))
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert not sharing.done()
+        sharing.cancel()
+
+    asyncio.run(story())
+    assert (len(calls) > 1) is again
+    assert calls

@@ -12,11 +12,12 @@ from cryptography.hazmat.primitives import serialization
 
 from situate.server.errors import StatusError
 from situate.server.identity.authentication import Authentication
+from situate.server.identity.pki import authority as authority_module
 from situate.server.identity.pki import authority_files
-from situate.server.identity.pki.account_keys import rotate_account_key
+from situate.server.identity.pki.account_keys import open_account_keys, rotate_account_key
 from situate.server.identity.pki.authority import Authority, open_authority
 from situate.server.identity.pki.authority_files import NEXT, PREVIOUS
-from situate.server.identity.pki.certificates import is_issued_by
+from situate.server.identity.pki.certificates import is_issued_by, key_hash
 from situate.server.identity.pki.kubeconfig import ensure_kubeconfig
 from situate.server.identity.pki.rotation import finish_rotation, key_states, rotate_authority, rotate_server
 from situate.server.identity.secret_files import IdentityError
@@ -223,3 +224,80 @@ def test_the_list_names_what_there_is(authority: Authority, tmp_path: Path) -> N
         config.write_text(text)
         with pytest.raises(IdentityError, match="kubeconfig is damaged"):
             key_states(authority.folder, config, NOW)
+
+
+def test_each_key_is_listed_with_its_id_its_end_and_its_use(authority: Authority, tmp_path: Path) -> None:
+    former = authority.certificate
+    rotate_authority(authority.folder, DAY, NOW)
+    authority.reload(NOW)
+    ensure_kubeconfig(tmp_path / "kubeconfig", authority, "https://127.0.0.1:1", "root", ["system:masters"], NOW)
+    own, rest = served(authority), (NOW + 365 * DAY - (365 * DAY + timedelta(hours=2)) / 3).astimezone(UTC)
+    new, old, server, admin, accounts = key_states(authority.folder, tmp_path / "kubeconfig", NOW)
+    assert (f"sha256:{new.id}", new.use) == (key_hash(authority.certificate), "signs")
+    assert (new.expires, old.expires) == (authority.certificate.not_valid_after_utc, NOW + DAY)
+    assert (f"sha256:{old.id}", old.use) == (key_hash(former), "trusted until then")
+    assert (server.id, server.expires) == (f"{own.serial_number:x}", own.not_valid_after_utc)
+    assert server.use == f"renewed after {rest:%Y-%m-%d}"
+    assert admin.use == f"renewed when the server starts after {rest:%Y-%m-%d}"
+    assert (accounts.id, accounts.expires) == (open_account_keys(authority.folder).id, None)
+
+
+def test_a_server_that_has_no_certificate_yet_gets_none_by_a_rotation(tmp_path: Path) -> None:
+    made = open_authority(tmp_path / "pki", NOW)
+    with pytest.raises(IdentityError, match=r"server\.pem is missing; the server makes it when it starts"):
+        rotate_server(made.folder, NOW)
+    assert not (made.folder / "server.pem").exists()
+    assert [one.name for one in key_states(made.folder, tmp_path / "none", NOW)] == ["authority", "service-accounts"]
+
+
+def test_the_former_authority_signs_for_servers_until_the_overlap_ends(authority: Authority) -> None:
+    former = authority.certificate
+    rotate_authority(authority.folder, DAY, NOW)
+    authority.reload(NOW)
+    assert authority.for_servers(NOW + DAY - timedelta(seconds=1))[0] == former
+    assert authority.for_servers(NOW + DAY)[0] == authority.certificate
+    agent = x509.load_pem_x509_certificate(authority.server_client("situate", NOW).certificate)
+    assert is_issued_by(agent, former)
+
+
+def test_removed_files_stay_removed_after_a_crash(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder is synced when ca.next.json and ca.previous.json are gone, not before."""
+    seen: list[tuple[bool, bool]] = []
+
+    def sync(folder: Path) -> None:
+        seen.append(((folder / NEXT).exists(), (folder / PREVIOUS).exists()))
+
+    monkeypatch.setattr(authority_files, "sync_folder", sync)
+    monkeypatch.setattr(authority_module, "sync_folder", sync)
+    rotate_authority(authority.folder, DAY, NOW)
+    assert seen == [(False, True)]
+    finish_rotation(authority.folder, NOW)
+    assert seen == [(False, True), (False, False)]
+
+
+def test_somebody_else_may_complete_the_same_rotation(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = authority_files.write_private
+
+    def completed_meanwhile(path: Path, content: bytes, mode: int = 0o600) -> None:
+        real(path, content, mode)
+        if path.name == "ca.crt":
+            (path.parent / NEXT).unlink()
+
+    monkeypatch.setattr(authority_files, "write_private", completed_meanwhile)
+    rotate_authority(authority.folder, DAY, NOW)
+    authority.reload(NOW)
+    (authority.folder / PREVIOUS).unlink()
+    authority.drop_previous(NOW)
+    assert open_authority(authority.folder, NOW).certificate == authority.certificate
+
+
+def test_a_rotation_is_under_way_for_ten_seconds(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _killed_at(1, False, lambda: rotate_authority(authority.folder, DAY, NOW)) == 9
+    began = (authority.folder / NEXT).stat().st_mtime
+    now = [began + 9.5]
+    monkeypatch.setattr("time.time", lambda: now[0])
+    with pytest.raises(IdentityError, match="is being replaced"):
+        authority.reload(NOW)
+    now[0] = began + 10.0
+    authority.reload(NOW)
+    assert authority.previous is not None

@@ -19,7 +19,15 @@ from situate.server.identity.authorization.node_restriction import NodeRestricti
 from situate.server.identity.pki.account_keys import AccountKeys
 from situate.server.identity.pki.certificates import new_key
 from situate.server.identity.ports import resource_of
-from situate.server.identity.tokens.service_account_tokens import ISSUER, MAX_TOKEN_BYTES, AccountTokens, TokenError
+from situate.server.identity.tokens import service_account_tokens
+from situate.server.identity.tokens.service_account_tokens import (
+    ISSUER,
+    LEEWAY_S,
+    MAX_TOKEN_BYTES,
+    AccountTokens,
+    BoundObject,
+    TokenError,
+)
 from situate.server.identity.tokens.token_files import UserTokens
 from situate.server.identity.tokens.token_requests import TokenRequests
 from situate.server.requests import Caller, Object, Target
@@ -287,3 +295,121 @@ def test_the_answer_says_when_it_ends(desk: Desk) -> None:
     assert answer["status"]["expirationTimestamp"] == f"{desk.clock.now:%Y-%m-%dT%H:%M:%SZ}"
     assert answer["spec"] == {"expirationSeconds": 7200, "audiences": [ISSUER]}
     assert answer["metadata"]["name"] == "web-account"
+
+
+def test_the_least_and_the_longest_life_are_allowed(desk: Desk) -> None:
+    for seconds in (600, 1 << 32):
+        assert desk.request(expirationSeconds=seconds)["spec"]["expirationSeconds"] == seconds
+
+
+def test_a_request_may_name_what_it_is_for(desk: Desk) -> None:
+    account = desk.memory.get(ACCOUNTS, "shop", "web-account")
+    assert account is not None
+    metadata = {"name": "web-account", "namespace": "shop", "uid": account.value["metadata"]["uid"]}
+    answer = desk.requests.create(WEB, {"metadata": metadata, "spec": {}}, ADMIN)
+    assert desk.who(answer["status"]["token"]) == WEB_USER
+    assert answer["metadata"] == metadata | {"creationTimestamp": f"{desk.clock.now:%Y-%m-%dT%H:%M:%SZ}"}
+
+
+def test_a_node_gets_tokens_for_its_own_pods_only(desk: Desk) -> None:
+    node = Caller("system:node:alpha", ("system:nodes", "system:authenticated"))
+    pod = desk.memory.get(PODS, "shop", "web")
+    assert pod is not None
+    uid = pod.value["metadata"]["uid"]
+    assert desk.requests.create(WEB, {"spec": bound_to("Pod", "web", uid=uid)}, node)["status"]["token"]
+    with pytest.raises(StatusError, match="node requested token not bound to a pod"):
+        desk.requests.create(WEB, {"spec": {}}, node)
+
+
+@pytest.mark.parametrize(
+    "kind, name, place",
+    [("Pod", "web", "shop"), ("Secret", "web-secret", "shop"), ("Node", "alpha", "")],
+)
+def test_a_bound_token_is_not_for_another_object_of_that_name(desk: Desk, kind: str, name: str, place: str) -> None:
+    token = desk.token(**bound_to(kind, name))
+    assert desk.who(token) == WEB_USER
+    found = desk.memory.get(resource_of("v1", f"{kind.lower()}s"), place, name)
+    assert found is not None
+    desk.memory.put(
+        found.value | {"apiVersion": "v1", "kind": kind, "metadata": found.value["metadata"] | {"uid": "new"}}
+    )
+    assert desk.who(token) == REFUSED
+    with pytest.raises(TokenError, match=f"{kind.lower()} UID \\(new\\) does not match service account"):
+        desk.authentication.review(token)
+
+
+def test_a_token_says_on_which_pod_and_node_its_account_runs(desk: Desk) -> None:
+    pod, node = desk.memory.get(PODS, "shop", "web"), desk.memory.get(resource_of("v1", "nodes"), "", "alpha")
+    assert pod is not None
+    assert node is not None
+    prefix = "authentication.kubernetes.io/"
+    token = desk.token(**bound_to("Pod", "web"))
+    assert desk.authentication.review(token).caller.extra == {
+        f"{prefix}credential-id": ("JTI=jti-0",),
+        f"{prefix}pod-name": ("web",),
+        f"{prefix}pod-uid": (pod.value["metadata"]["uid"],),
+        f"{prefix}node-name": ("alpha",),
+        f"{prefix}node-uid": (node.value["metadata"]["uid"],),
+    }
+    # The node of a pod's token is informational: the token outlives it.
+    desk.memory.remove(resource_of("v1", "nodes"), "", "alpha")
+    assert desk.who(token) == WEB_USER
+    later = desk.claims(**bound_to("Pod", "web"))
+    assert later["kubernetes.io"]["node"] == {"name": "alpha"}
+    unnamed = desk.signed({key: value for key, value in later.items() if key != "jti"})
+    assert set(desk.authentication.review(unnamed).caller.extra) == {
+        f"{prefix}{key}" for key in ("pod-name", "pod-uid", "node-name")
+    }
+    assert "node" not in desk.claims(**bound_to("Secret", "web-secret"))["kubernetes.io"]
+    assert set(desk.claims()["kubernetes.io"]) == {"namespace", "serviceaccount"}
+
+
+@pytest.mark.parametrize("claim", ["nbf", "iat"])
+def test_the_clock_of_another_server_may_be_a_minute_ahead(desk: Desk, claim: str) -> None:
+    claims = desk.claims()
+    now = int(desk.clock.now.timestamp())
+    assert desk.who(desk.signed(claims | {claim: now + LEEWAY_S})) == WEB_USER
+    assert desk.who(desk.signed(claims | {claim: now + LEEWAY_S + 1})) == REFUSED
+
+
+def test_a_token_may_have_one_audience_as_text(desk: Desk) -> None:
+    claims = desk.claims()
+    assert desk.who(desk.signed(claims | {"aud": ISSUER})) == WEB_USER
+    assert desk.who(desk.signed(claims | {"aud": f"{ISSUER}/other"})) == REFUSED
+
+
+@pytest.mark.parametrize("claim", ["exp", "nbf", "iat"])
+def test_times_are_numbers(desk: Desk, claim: str) -> None:
+    claims = desk.claims()
+    assert desk.who(desk.signed(claims | {claim: float(claims[claim])})) == WEB_USER
+    for wrong in (str(claims[claim]), True, None, [claims[claim]]):
+        assert desk.who(desk.signed(claims | {claim: wrong})) == REFUSED
+
+
+def test_signatures_that_were_verified_are_remembered_for_so_many_tokens(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service_account_tokens, "MAX_CACHED_TOKENS", 2)
+    checked: list[str] = []
+    real = jwt.get_unverified_header
+
+    def noted(token: str) -> dict[str, Any]:
+        checked.append(token)
+        return real(token)
+
+    monkeypatch.setattr(jwt, "get_unverified_header", noted)
+    first, second, third = (desk.token() for _ in range(3))
+    for token in (first, second, first, second, third, third, first):
+        assert desk.who(token) == WEB_USER
+    assert checked == [first, second, third, first]
+
+
+def test_a_server_has_its_own_issuer_and_audiences(desk: Desk) -> None:
+    account = desk.memory.get(ACCOUNTS, "shop", "web-account")
+    assert account is not None
+    other = AccountTokens(AccountKeys(desk.key), desk.memory, "https://other", ("a", "b"))
+    token = other.issue(account.object(ACCOUNTS), BoundObject(""), ["b"], desk.clock.now, 600, "id")
+    assert (other.claims_our_issuer(token), desk.tokens.claims_our_issuer(token)) == (True, False)
+    assert other.verify(token, desk.clock.now).audiences == ("b",)
+    with pytest.raises(TokenError, match="invalid bearer token"):
+        desk.tokens.verify(token, desk.clock.now)

@@ -38,12 +38,7 @@ from situate.server.identity.pki.authority_files import (
     read_previous,
 )
 from situate.server.identity.pki.certificates import Credential
-from situate.server.identity.secret_files import (
-    PRIVATE_FOLDER,
-    IdentityError,
-    read_private,
-    write_private,
-)
+from situate.server.identity.secret_files import IdentityError, read_private, write_private
 from situate.store.durable import sync_folder
 
 SERVER: Final = "server.pem"
@@ -222,9 +217,8 @@ def open_authority(folder: Path, now: datetime) -> Authority:
 
 def _make(folder: Path, now: datetime) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
-    new = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+    new = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))  # only its owner can read it
     try:
-        new.chmod(PRIVATE_FOLDER)
         key = certificates.new_key()
         write_private(new / KEY, certificates.key_pem(key))
         write_private(new / ACCOUNTS_KEY, certificates.key_pem(certificates.new_key()))

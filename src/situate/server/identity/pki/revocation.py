@@ -119,7 +119,6 @@ class Revocations:
     def __init__(self, path: Path, objects: ObjectReader) -> None:
         self._path = path
         self._file = SecretFile(path)
-        self._file.changed()
         self._objects = objects
         self._revision = 0
         self._next_look = 0.0
