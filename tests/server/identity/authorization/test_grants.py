@@ -17,7 +17,7 @@ from situate.server.identity.authorization.authorization import Authorization
 from situate.server.identity.authorization.escalation import NoEscalation
 from situate.server.identity.authorization.rbac import MAX_CACHED_LENGTH, Rbac
 from situate.server.identity.authorization.reviews import Reviews
-from situate.server.identity.authorization.rules import Rule, described, parse_rule, quoted
+from situate.server.identity.authorization.rules import Rule, described, matches, parse_rule, quoted
 from situate.server.identity.ports import resource_of
 from situate.server.identity.tokens.token_files import UserTokens
 from situate.server.requests import Caller, Object, Target
@@ -123,11 +123,10 @@ def test_rules_are_listed_as_they_are_now() -> None:
 def test_decisions_about_short_requests_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     rights = Rbac(Memory(role("r", READ_PODS), binding("b", "r")))
     asked: list[Attributes] = []
-    real = rbac.matches
 
     def noted(rule: Rule, attributes: Attributes) -> bool:
         asked.append(attributes)
-        return real(rule, attributes)
+        return matches(rule, attributes)
 
     monkeypatch.setattr(rbac, "matches", noted)
     for length, times in ((MAX_CACHED_LENGTH, 1), (MAX_CACHED_LENGTH + 1, 3)):
@@ -226,7 +225,7 @@ def test_a_refusal_names_the_object_and_what_could_not_be_resolved() -> None:
 
 
 def test_to_gather_needs_every_right_also_where_an_old_role_did() -> None:
-    gathers = {"clusterRoleSelectors": [{}]}
+    gathers: Object = {"clusterRoleSelectors": [{}]}
     memory = Memory(role("some", READ_PODS), binding("b", "some", {"kind": "User", "name": "ann"}))
     target, plain, gathering = Target(ROLES, "", "r"), role("r"), role("r", aggregationRule=gathers)
     assert why_not(memory, target, plain | {"rules": [READ_PODS.shown()]}) == ""
@@ -278,7 +277,8 @@ def reviews(tmp_path: Path) -> Reviews:
 
 def test_a_local_review_is_about_resources_of_one_namespace(reviews: Reviews) -> None:
     spec = {"user": "jane", **PODS}
-    for metadata in ({}, {"namespace": "shop"}, {"creationTimestamp": None}, {"managedFields": []}):
+    fine: list[Object] = [{}, {"namespace": "shop"}, {"creationTimestamp": None}, {"managedFields": []}]
+    for metadata in fine:
         assert reviews.local_access({"metadata": metadata, "spec": spec}, "shop")["status"]["allowed"]
     with pytest.raises(StatusError, match="does not match the namespace sent on the request"):
         reviews.local_access({"metadata": {"namespace": "other"}, "spec": spec}, "shop")

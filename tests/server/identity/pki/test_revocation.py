@@ -8,6 +8,7 @@ import pytest
 
 from server.identity.memory import Memory
 from situate.server.errors import StatusError, conflict
+from situate.server.identity import secret_files
 from situate.server.identity.pki import revocation
 from situate.server.identity.pki.certificates import CLOCKS_DIFFER
 from situate.server.identity.pki.revocation import (
@@ -157,7 +158,7 @@ def test_a_server_looks_for_revocations_when_the_interval_has_passed(
 ) -> None:
     now, store = [100.0], Memory()
     monkeypatch.setattr(revocation, "monotonic", lambda: now[0])
-    monkeypatch.setattr(revocation.secret_files, "STAT_INTERVAL_S", 0.5)
+    monkeypatch.setattr(secret_files, "STAT_INTERVAL_S", 0.5)
     known = Revocations(tmp_path / "none", store)
     assert known() == RevocationList()
     revoke(tmp_path / "revoked", RevocationList({1: NOW + DAY}), NOW)

@@ -20,7 +20,7 @@ from situate.server.identity.pki.authority_files import NEXT, PREVIOUS
 from situate.server.identity.pki.certificates import is_issued_by, key_hash
 from situate.server.identity.pki.kubeconfig import ensure_kubeconfig
 from situate.server.identity.pki.rotation import finish_rotation, key_states, rotate_authority, rotate_server
-from situate.server.identity.secret_files import IdentityError
+from situate.server.identity.secret_files import IdentityError, write_private
 
 NOW = datetime.now(UTC).replace(microsecond=0)
 DAY = timedelta(days=1)
@@ -276,10 +276,8 @@ def test_removed_files_stay_removed_after_a_crash(authority: Authority, monkeypa
 
 
 def test_somebody_else_may_complete_the_same_rotation(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = authority_files.write_private
-
     def completed_meanwhile(path: Path, content: bytes, mode: int = 0o600) -> None:
-        real(path, content, mode)
+        write_private(path, content, mode)
         if path.name == "ca.crt":
             (path.parent / NEXT).unlink()
 
