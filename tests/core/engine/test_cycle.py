@@ -1,4 +1,4 @@
-"""The scheduling cycle where something goes wrong: plugins that raise, volumes that are not to be had, pods that leave."""
+"""The scheduling cycle where something goes wrong: plugins raise, volumes are not to be had, pods and nodes leave."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def state_of(world: Engine, name: str) -> QueueState | None:
     return None if entry is None else entry.state
 
 
-# -- plugins that raise --------------------------------------------------------------------------------------------------
+# -- plugins that raise --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("at", ["check", "score", "assign"])
@@ -161,7 +161,7 @@ def test_a_plugin_that_raises_after_extenders_have_answered_costs_the_pod_a_retr
     assert "Faulty" in message
 
 
-# -- volumes that are not to be had --------------------------------------------------------------------------------------
+# -- volumes that are not to be had --------------------------------------------------------------------------------
 
 UNCHECKED = {
     "filter": {"disabled": [{"name": "VolumeBinding"}]},
@@ -191,7 +191,7 @@ def test_so_is_one_that_an_extender_was_asked_about() -> None:
     assert (state_of(world, "web"), bound(effects)) == (QueueState.BACKOFF, [])
 
 
-# -- who is decided, and when --------------------------------------------------------------------------------------------
+# -- who is decided, and when --------------------------------------------------------------------------------------
 
 
 def test_a_pod_that_is_being_deleted_is_not_scheduled() -> None:
@@ -232,7 +232,7 @@ def test_a_pod_whose_nodes_filled_up_while_extenders_were_asked_is_decided_again
     assert again.nodes == ("n2",)
 
 
-# -- nodes that leave ----------------------------------------------------------------------------------------------------
+# -- nodes that leave ----------------------------------------------------------------------------------------------
 
 
 def test_a_node_that_was_never_seen_may_be_gone() -> None:

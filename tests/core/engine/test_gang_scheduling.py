@@ -66,7 +66,7 @@ def seen_on(world: World, name: str, where: str) -> PodSeen:
     return PodSeen(replace(known, spec=replace(known.spec, node_name=where)))
 
 
-# -- labels of nodes -----------------------------------------------------------------------------------------------------
+# -- labels of nodes -----------------------------------------------------------------------------------------------
 
 
 def test_a_gang_that_no_filter_keeps_from_a_node_waits_for_the_label_of_its_domain() -> None:
@@ -99,7 +99,7 @@ def test_a_node_whose_labels_are_the_same_does_not_wake_a_gang() -> None:
     assert told(world.step(NodeSeen(cordoned), after_ms=5_000)) == []
 
 
-# -- what held pods are told ---------------------------------------------------------------------------------------------
+# -- what held pods are told ---------------------------------------------------------------------------------------
 
 
 def test_reasons_are_reported_at_intervals_not_just_the_first_time() -> None:
@@ -122,7 +122,7 @@ def test_a_pod_that_is_held_for_the_same_reason_as_before_it_was_tried_is_told_a
     assert (world.place("t0"), world.message("t0")) == (QueueState.GATED, reason)
 
 
-# -- what the gang demands -----------------------------------------------------------------------------------------------
+# -- what the gang demands -----------------------------------------------------------------------------------------
 
 
 def test_a_gang_that_demands_less_does_not_lose_the_rest_of_its_backoff() -> None:
@@ -158,7 +158,7 @@ def test_pods_beyond_those_needed_are_not_tried_again_because_the_gang_had_been_
     assert world.place("t2") is QueueState.UNSCHEDULABLE
 
 
-# -- bound in part -------------------------------------------------------------------------------------------------------
+# -- bound in part -------------------------------------------------------------------------------------------------
 
 
 def test_a_gang_is_whole_when_its_binds_are_done_though_no_pod_was_seen_bound() -> None:
