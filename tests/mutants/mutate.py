@@ -19,6 +19,8 @@ _SWAPPED: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.NotIn: ast.In,
 }
 _LOGS = ("_log", "log", "logger", "warnings")
+_UNREACHABLE = "assert_never"
+"""mypy proves that no value gets there."""
 
 
 class Mutant(NamedTuple):
@@ -116,7 +118,7 @@ def _below(node: ast.AST) -> Iterator[_Spot]:
 
 
 def _is_about_people(statement: ast.stmt) -> bool:
-    """Logging, docstrings of attributes, and declarations."""
+    """Logging, docstrings of attributes, declarations, and what is for the type checker."""
     if isinstance(statement, ast.Import | ast.ImportFrom | ast.Pass | ast.Global | ast.Nonlocal):
         return True
     if not isinstance(statement, ast.Expr):
@@ -126,7 +128,7 @@ def _is_about_people(statement: ast.stmt) -> bool:
         return True
     while isinstance(called, ast.Call | ast.Attribute):
         called = called.func if isinstance(called, ast.Call) else called.value
-    return isinstance(called, ast.Name) and called.id in _LOGS
+    return isinstance(called, ast.Name) and called.id in (*_LOGS, _UNREACHABLE)
 
 
 def _statement(node: ast.stmt) -> Iterator[tuple[_Spot, str, str]]:

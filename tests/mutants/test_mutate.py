@@ -14,6 +14,8 @@ def ask(a: int, b: str) -> None:
         _log.info("asked", a=a)
         self.seen = f"{a > 1}"
         raise ValueError("no")
+    if b is not None:
+        assert_never(b)
     found = [one for one in b if one is not None]
 '''
 
@@ -28,7 +30,9 @@ def test_every_kind_of_change_is_made_once_where_it_applies() -> None:
         (7, "off by one", "if a < 3 and b:"),
         (9, "dropped statement", "pass"),
         (10, "dropped statement", "pass"),
-        (11, "comparison", "found = [one for one in b if (one is None)]"),
+        (11, "negated condition", "if not (b is not None):"),
+        (11, "comparison", "if (b is None):"),
+        (13, "comparison", "found = [one for one in b if (one is None)]"),
     ]
 
 

@@ -1,6 +1,8 @@
 """A live watch: the log first, then what is published, every batch once and in order."""
 
 import asyncio
+import gc
+import weakref
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -178,6 +180,29 @@ def test_a_watch_that_is_closed_while_it_reads_the_log_says_no_more() -> None:
         await watch.aclose()
         with pytest.raises(ClosedError):
             await anext(watch)
+
+    run(story)
+
+
+def test_a_watch_that_was_closed_is_kept_by_nobody() -> None:
+    class Prefix(str):
+        """A text that can be referred to weakly."""
+
+    async def story(log: Log) -> None:
+        prefix = Prefix("/a/")
+        watch, other = log.feed.watch(prefix, Revision(1)), log.feed.watch("/a/", Revision(1))
+        for one in (watch, other):
+            await one.ask_progress()
+            await anext(one)
+        kept = (weakref.ref(watch), weakref.ref(prefix))
+        await other.aclose()
+        await other.aclose()
+        log.publish(batch(2, "/a/1"))
+        assert await told(watch, 1) == [(2, ["/a/1"])], "the other one is still there"
+        await watch.aclose()
+        del watch, prefix, one
+        gc.collect()
+        assert [reference() for reference in kept] == [None, None]
 
     run(story)
 

@@ -11,9 +11,10 @@ from server.placing.world import World, tell
 from situate.server.errors import StatusError
 from situate.server.placing.audit import audit
 from situate.server.placing.bind_transaction import NODES, PODS
+from situate.server.placing.decisions import PLACEMENT_DECISIONS
 from situate.server.placing.snapshots import NODE_SNAPSHOTS, decoded, encoded
 from situate.server.requests import SYSTEM, Target
-from situate.store.transactions import Put
+from situate.store.transactions import Delete, Put
 
 NAMES, NODE_NAMES = [f"p{at}" for at in range(12)], ["n1", "n2", "n3"]
 PHASES = ("Running", "Succeeded", "Failed", "Pending")
@@ -79,5 +80,33 @@ def test_a_ledger_that_does_not_add_up_is_found() -> None:
             "node n1: its snapshot says {}, and its pods ask for {'pods': 1, 'cpu': 1000, 'memory': 1073741824}",
         ]
         assert world.registry.cache.count(PODS) == 1
+
+    tell(story)
+
+
+def test_a_decision_that_is_not_about_its_pod_is_found() -> None:
+    async def story(world: World) -> None:
+        await world.node()
+        await world.pod(nodeName="n1")
+        held = world.registry.cache.get(PLACEMENT_DECISIONS, "default", "p")
+        assert held is not None
+        await world.store.commit([], [Put(held.key, held.value.replace(b'"phase":"bound"', b'"phase":"running"'))])
+        await world.registry.cache.wait_until_fresh()
+        assert audit(world.registry.cache) == ["pod default/p: its decision says running, which it is not"]
+
+    tell(story)
+
+
+def test_a_pod_on_a_node_without_a_snapshot_is_found() -> None:
+    async def story(world: World) -> None:
+        await world.node()
+        await world.pod(nodeName="n1")
+        held = world.registry.cache.get(NODE_SNAPSHOTS, "", "n1")
+        assert held is not None
+        await world.store.commit([], [Delete(held.key)])
+        await world.registry.cache.wait_until_fresh()
+        pods, amounts = audit(world.registry.cache)
+        assert pods == "node n1: its snapshot has 0 pods, and it has 1"
+        assert amounts.startswith("node n1: its snapshot says {}")
 
     tell(story)

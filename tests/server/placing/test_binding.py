@@ -12,10 +12,13 @@ from server.placing.world import tell as in_memory
 from situate.server.errors import StatusError
 from situate.server.http.ports import CreateRequest
 from situate.server.placing.bind_transaction import LEASE, LEASES, PODS
+from situate.server.placing.binding import with_condition
+from situate.server.placing.decisions import PLACEMENT_DECISIONS
 from situate.server.placing.specials import specials
 from situate.server.registry.stored_object import StoredObject
-from situate.server.requests import SYSTEM, Caller, Object, Target
+from situate.server.requests import SYSTEM, Caller, Object, Target, WriteOptions
 from situate.server.resources import BY_KIND
+from situate.store.transactions import Delete, Put
 
 BINDINGS = BY_KIND["v1", "Binding"]
 
@@ -382,5 +385,98 @@ def test_a_binding_that_makes_no_sense_is_refused(body: Object, code: int, text:
         no = await refusal(world.binder.create_binding(asked))
         assert no.code == code
         assert text in no.message
+
+    in_memory(story)
+
+
+def test_a_bind_whose_decision_cannot_be_read_is_not_taken_for_the_same(tell: Tell) -> None:
+    async def story(world: World) -> None:
+        await world.node()
+        uid = (await world.pod()).uid
+        await world.binder.bind("default", "p", "n1", uid=uid, binding_version=1)
+        held = world.registry.cache.get(PLACEMENT_DECISIONS, "default", "p")
+        assert held is not None
+        for write in (Put(held.key, held.value.replace(b'"spec":', b'"no spec":')), Delete(held.key)):
+            await world.store.commit([], [write])
+            await world.registry.cache.wait_until_fresh()
+            no = await refusal(world.binder.bind("default", "p", "n1", uid=uid, binding_version=1))
+            assert "already assigned" in no.message
+
+    tell(story)
+
+
+NEW = {"type": "Ready", "status": "True"}
+
+
+@pytest.mark.parametrize(
+    "held, said, made",
+    [
+        pytest.param({"conditions": []}, NEW, {**NEW, "lastTransitionTime": "now"}, id="the first"),
+        pytest.param({}, NEW, {**NEW, "lastTransitionTime": "now"}, id="the first of all"),
+        pytest.param(
+            {"conditions": [{**NEW, "status": "False", "lastTransitionTime": "then"}]},
+            NEW,
+            {**NEW, "lastTransitionTime": "now"},
+            id="another status",
+        ),
+        pytest.param(
+            {"conditions": [{**NEW, "lastTransitionTime": "then"}]},
+            {**NEW, "reason": "Because", "message": ""},
+            {**NEW, "lastTransitionTime": "then", "reason": "Because"},
+            id="another reason",
+        ),
+        pytest.param(
+            {"conditions": [{**NEW, "reason": "Because"}]},
+            NEW,
+            {**NEW, "lastTransitionTime": "now"},
+            id="without a time",
+        ),
+        pytest.param(
+            {"conditions": [{**NEW, "lastTransitionTime": "then"}]},
+            {**NEW, "observedGeneration": 3},
+            {**NEW, "observedGeneration": 3, "lastTransitionTime": "then"},
+            id="another generation",
+        ),
+    ],
+)
+@pytest.mark.parametrize("probed", [True, False])
+def test_a_condition_is_set_and_its_time_changes_with_its_status(
+    held: Object, said: Object, made: Object, probed: bool
+) -> None:
+    other = {"type": "Other", "status": "True"}
+    status: Object = {**held, "conditions": [other, *held["conditions"]]} if held else {}
+    assert with_condition(status, said, "now", probed=probed)
+    expected = {**made, "lastProbeTime": None} if probed else made
+    assert status["conditions"] == ([other, expected] if held else [expected])
+    assert not with_condition(status, said, "later", probed=probed), "the same again"
+
+
+@pytest.mark.parametrize("given", ["", "0", "17"])
+def test_a_binding_that_is_posted_may_name_a_term(given: str) -> None:
+    async def story(world: World) -> None:
+        await world.node()
+        await world.pod()
+        await lease(world, 17)
+        body = binding(annotations={"situate.dev/term": given} if given else {})
+        asked = CreateRequest(Target(PODS, "default", "p", "binding"), body, SYSTEM)
+        if given == "0":
+            assert "term 0 is stale" in (await refusal(world.binder.create_binding(asked))).message
+        else:
+            await world.binder.create_binding(asked)
+            assert "annotations" not in world.read("p")["metadata"], "ours are not written on the pod"
+
+    in_memory(story)
+
+
+@pytest.mark.parametrize("way", ["of the call", "of the request"])
+def test_a_posted_dry_run_binds_nothing(way: str) -> None:
+    async def story(world: World) -> None:
+        await world.node()
+        await world.pod()
+        options = WriteOptions(dry_run=way == "of the request")
+        target = Target(PODS, "default", "p", "binding")
+        asked = CreateRequest(target, binding(), SYSTEM, options, dry_run=way == "of the call")
+        await world.binder.create_binding(asked)
+        assert world.on() == []
 
     in_memory(story)

@@ -15,7 +15,7 @@ from situate.server.placing.binding import with_condition
 from situate.server.placing.eviction import ATTEMPTS, BUDGETS, EVICTED
 from situate.server.placing.specials import specials
 from situate.server.registry.stored_object import DeleteResult, StoredObject
-from situate.server.requests import SYSTEM, Caller, DeleteOptions, Object, Target
+from situate.server.requests import SYSTEM, Caller, DeleteOptions, Object, Target, WriteOptions
 
 READY_NOW = [{"type": "Ready", "status": "True"}]
 READY = {"conditions": READY_NOW}
@@ -258,5 +258,152 @@ def test_an_eviction_that_is_posted_takes_its_options_from_the_body(tell: Tell) 
         answer = await call(CreateRequest(target, {**body, "deleteOptions": {"gracePeriodSeconds": 7}}, SYSTEM))
         assert (answer["status"], answer["code"]) == ("Success", 201)
         assert world.read("a")["metadata"]["deletionGracePeriodSeconds"] == 7
+
+    tell(story)
+
+
+def test_a_pod_that_changes_after_its_preconditions_were_asked_is_not_marked(
+    tell: Tell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story(world: World) -> None:
+        await world.node()
+        await running(world, "a")
+        seen = world.held("a")
+        await world.report("a", "Running", message="changed")
+
+        async def stale(_target: Target) -> StoredObject:
+            return seen
+
+        monkeypatch.setattr(world.registry, "get", stale)
+        before = await world.store.revision()
+        named = DeleteOptions(resource_version=str(seen.revision))
+        assert (await refusal(world.evictor.evict("default", "a", SYSTEM, named))).code == 409
+        assert await world.store.revision() == before
+
+    tell(story)
+
+
+async def marked(world: World, name: str) -> None:
+    """Marked by a server that then died."""
+
+    def change(pod: Object, _held: StoredObject) -> Object:
+        with_condition(pod["status"], EVICTED, "2023-11-14T22:13:20Z")
+        return pod
+
+    await world.registry.modify(Target(PODS, "default", name), change, SYSTEM)
+
+
+def test_a_pod_that_was_marked_before_charges_its_own_budget_and_no_other(tell: Tell) -> None:
+    async def story(world: World) -> None:
+        await world.node()
+        await running(world, "a")
+        await budget(world, 2)
+        await world.create(
+            {
+                "apiVersion": "policy/v1",
+                "kind": "PodDisruptionBudget",
+                "metadata": {"name": "another", "namespace": "default"},
+                "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "b"}}},
+            }
+        )
+        await marked(world, "a")
+        other = world.registry.cache.get(BUDGETS, "default", "another")
+        await world.evictor.evict("default", "a", SYSTEM)
+        assert status_of(world)["disruptionsAllowed"] == 1
+        assert list(status_of(world)["disruptedPods"]) == ["a"]
+        assert world.registry.cache.get(BUDGETS, "default", "another") == other
+
+    tell(story)
+
+
+def test_a_budget_that_still_waits_for_a_marked_pod_is_not_charged_again(tell: Tell) -> None:
+    async def story(world: World) -> None:
+        await world.node()
+        await running(world, "a")
+        await budget(world, 1, disruptedPods={"a": "2023-11-14T22:13:20Z"})
+        await marked(world, "a")
+        await world.evictor.evict("default", "a", SYSTEM)
+        assert status_of(world)["disruptionsAllowed"] == 1
+        assert "deletionTimestamp" in world.read("a")["metadata"]
+
+    tell(story)
+
+
+def test_a_budget_that_is_used_up_meanwhile_refuses_a_marked_pod(tell: Tell, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(world: World) -> None:
+        await world.node()
+        await running(world, "a")
+        await budget(world, 1)
+        await marked(world, "a")
+        modify = world.registry.modify
+
+        async def used_up_first(target: Target, change: Any, caller: Caller, **more: Any) -> StoredObject:
+            def last(obj: Object, _held: StoredObject) -> Object:
+                obj["status"]["disruptionsAllowed"] = 0
+                return obj
+
+            if target.resource is BUDGETS:
+                await modify(target, last, SYSTEM)
+            return await modify(target, change, caller, **more)
+
+        monkeypatch.setattr(world.registry, "modify", used_up_first)
+        no = await refusal(world.evictor.evict("default", "a", SYSTEM))
+        assert no.code == 429
+        assert status_of(world)["disruptionsAllowed"] == 0
+        assert "deletionTimestamp" not in world.read("a")["metadata"]
+
+    tell(story)
+
+
+@pytest.mark.parametrize(
+    "change, code, text",
+    [
+        ({"metadata": {"name": "a", "namespace": "other"}}, 400, "the namespace of the provided object does not match"),
+        ({"metadata": {"name": "b"}}, 400, "name in URL does not match name in Eviction object"),
+        ({"deleteOptions": {"dryRun": ["All", "Some"]}}, 422, "dryRun"),
+        ({"deleteOptions": {"preconditions": {"resourceVersion": "1"}}}, 409, "ResourceVersion in precondition: 1"),
+        ({"deleteOptions": {"preconditions": {"uid": "x"}}}, 409, "UID in precondition: x"),
+    ],
+)
+def test_an_eviction_that_makes_no_sense_is_refused(tell: Tell, change: Object, code: int, text: str) -> None:
+    async def story(world: World) -> None:
+        await world.node()
+        await running(world, "a")
+        body: Object = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "a"}, **change}
+        asked = CreateRequest(Target(PODS, "default", "a", "eviction"), body, SYSTEM)
+        before = await world.store.revision()
+        no = await refusal(world.evictor.create_eviction(asked))
+        assert no.code == code
+        assert text in no.message
+        assert await world.store.revision() == before
+
+    tell(story)
+
+
+@pytest.mark.parametrize("way", ["in the body", "of the call", "of the request"])
+def test_a_dry_run_may_be_asked_for_in_any_of_the_places(tell: Tell, way: str) -> None:
+    async def story(world: World) -> None:
+        await world.node()
+        await running(world, "a")
+        body: Object = {"metadata": {}, "deleteOptions": {"dryRun": ["All"] if way == "in the body" else None}}
+        options = WriteOptions(dry_run=way == "of the request")
+        target = Target(PODS, "default", "a", "eviction")
+        before = await world.store.revision()
+        await world.evictor.create_eviction(CreateRequest(target, body, SYSTEM, options, way == "of the call"))
+        assert await world.store.revision() == before
+        body = {"metadata": {}, "deleteOptions": None}
+        await world.evictor.create_eviction(CreateRequest(target, body, SYSTEM))
+        assert "deletionTimestamp" in world.read("a")["metadata"]
+
+    tell(story)
+
+
+def test_a_dry_run_is_refused_what_the_budget_refuses(tell: Tell) -> None:
+    async def story(world: World) -> None:
+        await world.node()
+        await running(world, "a")
+        await budget(world, 0)
+        no = await refusal(world.evictor.evict("default", "a", SYSTEM, DeleteOptions(dry_run=True)))
+        assert no.code == 429
 
     tell(story)

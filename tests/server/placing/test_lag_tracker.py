@@ -64,3 +64,43 @@ def test_no_version_is_measured_twice_and_none_before_its_commit(told: list[tupl
             measured += len(taken)
             assert all(seconds > 0 for seconds in taken)
     assert measured <= committed
+
+
+def test_what_was_acknowledged_before_it_was_seen_is_not_waited_for() -> None:
+    lags = LagTracker()
+    lags.acknowledged("n", 5, 0.0)
+    lags.committed("n", 5, 1.0)
+    lags.committed("n", 4, 1.0)
+    lags.begun("n", 5, 1.0)
+    assert list(lags.behind(100.0, 0.0)) == []
+    assert lags.acknowledged("n", 9, 2.0) == []
+
+
+def test_a_version_that_is_told_twice_counts_once_from_the_first_time() -> None:
+    lags = LagTracker()
+    lags.acknowledged("n", 1, 0.0)
+    lags.begun("n", 5, 1.0)
+    lags.committed("n", 5, 2.0)
+    lags.begun("n", 6, 3.0)
+    lags.committed("n", 4, 3.0)
+    assert lags.acknowledged("n", 6, 10.0) == [9.0]
+
+
+def test_an_acknowledgement_that_comes_again_or_late_changes_nothing() -> None:
+    lags = LagTracker()
+    lags.acknowledged("n", 3, 0.0)
+    lags.committed("n", 5, 1.0)
+    assert lags.acknowledged("n", 3, 2.0) == lags.acknowledged("n", 2, 2.0) == []
+    assert list(lags.behind(3.0, 1.0)) == [("n", 5, 2.0)]
+    lags.gone("n")
+    lags.committed("n", 6, 4.0)
+    assert list(lags.behind(100.0, 0.0)) == [], "it is not measured until it acknowledges something"
+    assert lags.acknowledged("n", 0, 5.0) == []
+    lags.committed("n", 6, 6.0)
+    assert list(lags.behind(8.0, 1.0)) == [("n", 6, 2.0)]
+
+
+def test_a_node_that_is_told_of_before_its_first_acknowledgement_is_not_behind() -> None:
+    lags = LagTracker()
+    lags.begun("n", 5, 0.0)
+    assert list(lags.behind(100.0, 0.0)) == []

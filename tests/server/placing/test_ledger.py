@@ -129,3 +129,9 @@ def test_host_ports_are_those_of_containers_and_sidecars() -> None:
     sidecar = container("s", restart_policy="Always", ports=(ContainerPort(host_port=3, protocol="UDP"),))
     asked = pod(containers=(at("a", 1), at("b", 2, host_ip="10.0.0.1")), init_containers=(at("i", 9), sidecar))
     assert ports_of(asked) == ("TCP/1", "TCP/2/10.0.0.1", "UDP/3")
+
+
+def test_local_storage_counts_too() -> None:
+    asked = pod(containers=(container("a", requests={"ephemeral-storage": "2Ki"}),))
+    assert amounts_of(asked) == {"pods": 1, "ephemeral-storage": 2048}
+    assert allocatable_of(node(allocatable={"ephemeral-storage": "4Ki"}))["ephemeral-storage"] == 4096

@@ -199,3 +199,50 @@ def test_an_acknowledgement_that_is_no_number_is_none(said: str) -> None:
         running.cancel()
 
     tell(on)
+
+
+def test_a_snapshot_that_was_there_before_the_nodes_lease_counts_and_stops_to_count_with_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(snapshot_lag, "LOOK_S", 0.01)
+
+    async def on(world: World) -> None:
+        await world.node()
+        await world.pod(nodeName="n1")
+        plane, lag = LocalControlPlane(world.registry), SnapshotLag(world.registry, 0.02)
+        running = asyncio.create_task(lag.run())
+        await asyncio.sleep(0.05)  # until the watches have told what there is
+        term = (await plane.acquire_lease("n1", 40)).term
+        await plane.renew_lease("n1", LeaseRenewal(term, 40, 1))
+        await until_status(world, "True")
+        assert "lastProbeTime" not in (condition(world) or {}), "a condition of a node has none"
+        await world.registry.delete(Target(LEASES, "kube-node-lease", "n1"), SYSTEM)
+        await until_status(world, "False")
+        running.cancel()
+        assert metric(lag, "situate_snapshot_lag_seconds_count") == 0
+
+    tell(on)
+
+
+def test_a_watch_that_is_refused_is_begun_again_after_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def on(world: World) -> None:
+        attempts: list[str] = []
+
+        async def refused(target: Target, *_: Any) -> Any:
+            attempts.append(target.resource.plural)
+            await asyncio.sleep(0)
+            raise StatusError(503, "", "not now")
+
+        monkeypatch.setattr(world.registry, "watch", refused)
+        for pause_s, more in ((3600.0, False), (0.0, True)):
+            monkeypatch.setattr(snapshot_lag, "AGAIN_S", pause_s)
+            attempts.clear()
+            running = asyncio.create_task(SnapshotLag(world.registry).run())
+            for _ in range(20):
+                await asyncio.sleep(0)
+            assert not running.done()
+            assert set(attempts) == {"leases", "nodesnapshots"}
+            assert (len(attempts) > 2) == more
+            running.cancel()
+
+    tell(on)

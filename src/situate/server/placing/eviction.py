@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from http import HTTPStatus
+from itertools import count
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
@@ -71,7 +72,7 @@ class Evictor:
             self._decide(self._registry.cache, found.object(PODS))
             await self._registry.delete(target, caller, options)
             return
-        for attempt in range(1, ATTEMPTS + 1):
+        for attempt in count(1):
             marked, same_version = await self._mark(target, found.uid, caller, options)
             version = str(marked.revision) if same_version or options.resource_version else ""
             try:
