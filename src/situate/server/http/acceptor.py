@@ -27,7 +27,7 @@ ACCEPTS: Final = 16
 """How many connections are accepted in one turn of the event loop, and how many handshakes begin."""
 ADDRESSES: Final = 4_096
 """How many addresses have their handshakes counted."""
-MOMENT_S: Final = 0.004
+MOMENT_S: Final = 0.01
 """The pause between two handshakes of one address."""
 NO_RESOURCES: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 RETRY_S: Final = 1.0

@@ -102,7 +102,7 @@ class Limits:
     connections_per_address: int = 2_500
     """The same for the connections from one address; 0: no limit, for a server behind a load balancer."""
     handshake_burst: float = 64.0
-    """TLS handshakes of an address that start one right after the other, 4 ms apart: a handshake takes as long as
+    """TLS handshakes of an address that start one right after the other, 10 ms apart: a handshake takes as long as
     several requests."""
     handshake_rate: float = 50.0
     """A second, after the burst. The next ones wait."""
