@@ -1,13 +1,24 @@
 """Volumes as directories."""
 
+import os
+import shutil
 import stat
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from situate.agent.environment import ContainerConfigError, EnvironmentSources
-from situate.agent.volumes import VolumeOwner, prepare_volumes, variable_of, volume_references
+from situate.agent.volumes import (
+    VolumeOwner,
+    check_mounts,
+    closed_parent,
+    prepare_volumes,
+    variable_of,
+    volume_references,
+)
 
 AROUND = EnvironmentSources(
     "10.0.0.1",
@@ -83,7 +94,7 @@ def test_a_host_path_is_where_it_is(tmp_path: Path) -> None:
             id="a claim",
         ),
         pytest.param(
-            {"hostPath": {"path": "/nowhere/at/all", "type": "Directory"}}, "is not a directory", id="no directory"
+            {"hostPath": {"path": "/proc/none/at/all", "type": "Directory"}}, "is not a directory", id="no directory"
         ),
         pytest.param({"configMap": {"name": "no"}}, 'configmap "no" not found', id="no config map"),
         pytest.param(
@@ -138,3 +149,168 @@ def test_a_directory_goes_to_the_containers_user_after_all_that_is_in_it(
     items = {"name": "conf", "items": [{"key": "a", "path": "deep/x"}]}
     prepare_volumes(pod({"name": "data", "configMap": items}), tmp_path / "volumes", AROUND)
     assert stat.S_IMODE(secret.stat().st_mode) == 0o700
+
+
+AS_ROOT = pytest.mark.skipif(os.getuid() != 0, reason="only root can be somebody else")
+
+
+@pytest.fixture
+def homes() -> Iterator[Path]:
+    """A directory that everybody may enter, unlike those of pytest."""
+    made = Path(tempfile.mkdtemp(prefix="situate-test-"))
+    made.chmod(0o711)
+    yield made
+    shutil.rmtree(made)
+
+
+def mode_of(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_an_empty_directory_is_open_to_all_and_so_is_the_way_to_it(tmp_path: Path) -> None:
+    before = os.umask(0o077)
+    try:
+        made = prepare_volumes(pod({"name": "data", "emptyDir": {}}), tmp_path / "home" / "volumes", AROUND)
+    finally:
+        os.umask(before)
+    path = Path(made[variable_of("data")])
+    assert (mode_of(path), mode_of(path.parent), mode_of(path.parent.parent)) == (0o777, 0o711, 0o711)
+
+
+@AS_ROOT
+def test_volumes_go_to_the_user_and_to_the_group_of_the_pod(homes: Path) -> None:
+    given = pod({"name": "data", "emptyDir": {}}, {"name": "conf", "configMap": {"name": "conf", "defaultMode": 0o600}})
+    root = homes / "volumes"
+    prepare_volumes(given, root, AROUND, VolumeOwner(user=54_321, group=54_322, fs_group=54_323))
+    found = {name: (root / name).stat() for name in ("data", "conf", "conf/a")}
+    assert {(one.st_uid, one.st_gid) for one in found.values()} == {(54_321, 54_323)}
+    modes = {name: oct(stat.S_IMODE(one.st_mode)) for name, one in found.items()}
+    assert modes == {"data": "0o2777", "conf": "0o2775", "conf/a": "0o640"}
+    prepare_volumes(given, homes / "other", AROUND, VolumeOwner(user=54_321, group=54_322))
+    owned = (homes / "other" / "data").stat()
+    assert (owned.st_uid, owned.st_gid, stat.S_IMODE(owned.st_mode)) == (54_321, 54_322, 0o777)
+
+
+def test_without_an_owner_volumes_are_the_agent_s(tmp_path: Path) -> None:
+    prepare_volumes(pod({"name": "data", "emptyDir": {}}), tmp_path, AROUND)
+    assert (tmp_path / "data").stat().st_uid == os.getuid()
+
+
+def test_the_first_directory_that_a_user_may_not_enter(homes: Path) -> None:
+    outer, inner = homes / "outer", homes / "outer" / "inner"
+    inner.mkdir(parents=True)
+    outer.chmod(0o700)
+    inner.chmod(0o700)
+    stranger = os.getuid() + 1
+    assert closed_parent(inner / "volumes", stranger) == outer
+    assert closed_parent(inner / "volumes", os.getuid()) is None, "it is its own"
+    outer.chmod(0o711)
+    assert closed_parent(inner / "volumes", stranger) == inner
+    assert closed_parent(inner, stranger) is None, "a path itself is not above it"
+    assert closed_parent(outer / "none" / "volumes", stranger) is None, "what does not exist can be created"
+
+
+@AS_ROOT
+def test_volumes_below_a_closed_directory_are_refused_but_a_host_path_is_where_it_is(tmp_path: Path) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o700)
+    owner = VolumeOwner(user=54_321, group=54_321)
+    with pytest.raises(ContainerConfigError, match="volume data: user 54321 may not enter") as error:
+        prepare_volumes(pod({"name": "data", "emptyDir": {}}), closed / "volumes", AROUND, owner)
+    assert error.value.reason == "FailedMount"
+    host = pod({"name": "host", "hostPath": {"path": "/proc"}})
+    assert prepare_volumes(host, closed / "volumes", AROUND, owner) == {variable_of("host"): "/proc"}
+
+
+@pytest.mark.parametrize("field", ["mountPath", "subPath", "subPathExpr"])
+def test_a_mount_whose_path_no_system_can_have_is_refused(field: str) -> None:
+    check_mounts({"volumeMounts": [{"name": "v", "mountPath": "/a", "subPath": "b"}]})
+    check_mounts({})
+    with pytest.raises(ContainerConfigError, match=f"volume v: {field} contains a NUL character") as error:
+        check_mounts({"volumeMounts": [{"name": "ok", "mountPath": "/a"}, {"name": "v", field: "a\0b"}]})
+    assert error.value.reason == "FailedMount"
+
+
+def test_a_host_path_is_created_if_the_pod_says_so(tmp_path: Path) -> None:
+    there = tmp_path / "there"
+    there.mkdir(mode=0o700)
+    for path, kind in ((tmp_path / "a" / "b", "DirectoryOrCreate"), (there, "DirectoryOrCreate")):
+        prepare_volumes(pod({"name": "v", "hostPath": {"path": str(path), "type": kind}}), tmp_path / "r", AROUND)
+        assert path.is_dir()
+    assert mode_of(there) == 0o700, "it stays as it is"
+    file = tmp_path / "file"
+    source = {"path": str(file), "type": "FileOrCreate"}
+    prepare_volumes(pod({"name": "v", "hostPath": source}), tmp_path / "r", AROUND)
+    assert file.read_bytes() == b""
+    old = file.stat().st_mtime_ns
+    prepare_volumes(pod({"name": "v", "hostPath": source}), tmp_path / "r", AROUND)
+    assert file.stat().st_mtime_ns == old
+
+
+@pytest.mark.parametrize(
+    "kind, path, message",
+    [
+        pytest.param("File", ".", "is not a file", id="a directory is no file"),
+        pytest.param("Directory", "file", "is not a directory", id="a file is no directory"),
+        pytest.param("FileOrCreate", ".", "is not a fileorcreate", id="nor can it be created as one"),
+        pytest.param("DirectoryOrCreate", "file", "volume v: .*File exists", id="nor the other way round"),
+        pytest.param("", "fi\0le", "its hostPath contains a NUL character", id="a path that no system can have"),
+        pytest.param("DirectoryOrCreate", "file/below", "volume v: .*Not a directory", id="below a file"),
+    ],
+)
+def test_a_host_path_must_be_what_the_pod_says(kind: str, path: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    source = {"path": f"{tmp_path}/{path}", "type": kind}
+    with pytest.raises(ContainerConfigError, match=message) as error:
+        prepare_volumes(pod({"name": "v", "hostPath": source}), tmp_path / "r", AROUND)
+    assert error.value.reason == "FailedMount"
+
+
+def test_a_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ContainerConfigError, match=f"volume v: {tmp_path}/file: File exists"):
+        prepare_volumes(pod({"name": "v", "emptyDir": {}}), tmp_path / "file" / "volumes", AROUND)
+
+
+def test_the_modes_of_projected_files_and_of_items(tmp_path: Path) -> None:
+    items = [{"key": "a", "path": "a", "mode": 0o400}, {"key": "b", "path": "b"}]
+    labels = {"path": "labels", "fieldRef": {"fieldPath": "metadata.labels"}}
+    sources = [
+        {"configMap": {"name": "conf", "items": items}},
+        {"downwardAPI": {"items": [labels, {**labels, "path": "own", "mode": 0o444}]}},
+    ]
+    given = pod(
+        {"name": "v", "projected": {"sources": sources, "defaultMode": 0o600}},
+        {"name": "w", "downwardAPI": {"items": [labels], "defaultMode": 0o640}},
+        {"name": "x", "secret": {"secretName": "keys"}},
+    )
+    prepare_volumes(given, tmp_path, AROUND)
+    modes = {str(one.relative_to(tmp_path)): oct(mode_of(one)) for one in tmp_path.rglob("*") if one.is_file()}
+    own = {"v/a": "0o400", "v/b": "0o600", "v/labels": "0o600", "v/own": "0o444"}
+    assert modes == {**own, "w/labels": "0o640", "x/pass": "0o644"}
+
+
+def test_a_key_that_may_be_missing_is_left_out(tmp_path: Path) -> None:
+    items = [{"key": "a", "path": "a"}, {"key": "z", "path": "z"}]
+    prepare_volumes(
+        pod({"name": "v", "configMap": {"name": "conf", "items": items, "optional": True}}), tmp_path, AROUND
+    )
+    assert files(tmp_path / "v") == {"a": "1"}
+
+
+def test_a_resource_is_that_of_the_first_container(tmp_path: Path) -> None:
+    item = {"path": "cpu", "resourceFieldRef": {"resource": "limits.cpu"}}
+    given = pod({"name": "v", "downwardAPI": {"items": [item]}})
+    given["spec"]["containers"] = [
+        {"name": name, "resources": {"limits": {"cpu": cpu}}} for name, cpu in (("c", "3"), ("d", "5"))
+    ]
+    prepare_volumes(given, tmp_path, AROUND)
+    assert files(tmp_path / "v") == {"cpu": "3"}
+
+
+def test_what_half_a_start_left_behind_is_removed(tmp_path: Path) -> None:
+    left = tmp_path / ".v.new"
+    left.mkdir()
+    (left / "old").touch()
+    prepare_volumes(pod({"name": "v", "configMap": {"name": "conf"}}), tmp_path, AROUND)
+    assert files(tmp_path) == {"v/a": "1", "v/b": "2"}
