@@ -8,6 +8,7 @@ import pytest
 
 from situate.server.identity.audit import event as audit_event
 from situate.server.identity.audit import log as audit
+from situate.server.identity.audit import policy as audit_policy
 from situate.server.identity.audit.event import AuditRecord
 from situate.server.identity.audit.log import AuditLog
 from situate.server.identity.audit.policy import AuditPolicy, decide, read_policy
@@ -242,3 +243,91 @@ def test_a_create_has_the_name_of_its_object(tmp_path: Path) -> None:
     ]
     found = logged(tmp_path, made, *records)
     assert [one["objectRef"].get("name") for one in found] == ["key", None, None, "key"]
+
+
+@pytest.mark.parametrize(
+    "resources, matches",
+    [
+        ([{"group": "apps"}, {"group": ""}], True),
+        ([{"group": "apps"}, {"group": "batch"}], False),
+        ([{"resources": ["secrets"], "resourceNames": ["other"]}, {"resources": ["secrets"]}], True),
+        ([{"resources": ["pods"]}, {"resources": ["secrets"]}], True),
+        ([{"resources": ["pods"], "resourceNames": ["key"]}, {"resources": ["configmaps"]}], False),
+    ],
+)
+def test_one_of_several_groups_is_enough(tmp_path: Path, resources: list[Any], matches: bool) -> None:
+    made = policy(tmp_path, {"level": "Request", "resources": resources})
+    assert (decide(made, JANE, GET_SECRET).level == "Request") is matches
+    elsewhere = policy(tmp_path, {"level": "Request", "resources": resources, "namespaces": ["other"]})
+    assert decide(elsewhere, JANE, GET_SECRET).level == "None"
+
+
+@pytest.mark.parametrize("rule", [{"users": ["jane"]}, {"userGroups": ["dev"]}])
+def test_a_rule_about_users_does_not_match_a_request_without_one(tmp_path: Path, rule: dict[str, Any]) -> None:
+    assert decide(policy(tmp_path, {"level": "Metadata", **rule}), None, GET_SECRET).level == "None"
+
+
+def test_a_path_is_matched_from_its_beginning(tmp_path: Path) -> None:
+    made = policy(tmp_path, {"level": "Metadata", "nonResourceURLs": ["/a", "/b*"]})
+    found = {
+        path: decide(made, JANE, Attributes("get", path=path)).level for path in ("/a", "/ab", "/b", "/bc", "/c/b")
+    }
+    assert found == {"/a": "Metadata", "/ab": "None", "/b": "Metadata", "/bc": "Metadata", "/c/b": "None"}
+
+
+@pytest.mark.parametrize(
+    "more, expected",
+    [
+        ({"omitStages": ["Panic", "X"]}, 'omitStages[1]: Unsupported value: "X": supported values: "RequestReceived"'),
+        ({"rules": [{"level": "None"}, {"level": "X"}]}, "rules[1].level: Unsupported value"),
+        ({"rules": [{"level": "None", "omitStages": ["Panic", "X"]}]}, "rules[0].omitStages[1]: "),
+        ({"rules": [{"level": "None", "nonResourceURLs": ["*", "/a*", "/*/b"]}]}, "rules[0].nonResourceURLs[2]: "),
+        ({"rules": [{"level": "None", "nonResourceURLs": ["/"], "resources": [{}]}]}, "cannot apply to both"),
+        ({"rules": [{"level": "None", "resources": [{}, {"group": "A!"}]}]}, "rules[0].resources[1].group: "),
+        (
+            {"rules": [{"level": "None", "resources": [{}, {"resourceNames": ["a"]}]}]},
+            "rules[0].resources[1].resourceNames: ",
+        ),
+    ],
+)
+def test_the_place_of_a_mistake_is_named(tmp_path: Path, more: dict[str, Any], expected: str) -> None:
+    path = tmp_path / "policy.yaml"
+    path.write_text(json.dumps({**HEAD, "rules": [{"level": "None"}], **more}))
+    with pytest.raises(InputError) as error:
+        read_policy(path)
+    assert expected in str(error.value)
+
+
+def test_a_policy_without_mistakes_is_read(tmp_path: Path) -> None:
+    group = {"group": "apps", "resources": ["deployments"], "resourceNames": ["a"]}
+    made = policy(
+        tmp_path,
+        {"level": "None", "resources": [group], "namespaces": ["shop"]},
+        {"level": "Metadata", "nonResourceURLs": ["*", "/a", "/b*"]},
+        omitStages=["Panic"],
+    )
+    assert [rule.level for rule in made.rules] == ["None", "Metadata"]
+
+
+def test_a_policy_is_one_document_of_limited_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "policy.yaml"
+    text = json.dumps({**HEAD, "rules": [{"level": "None"}]})
+    path.write_text(f"---\n---\n{text}\n")
+    assert read_policy(path).rules
+    monkeypatch.setattr(audit_policy, "MAX_FILE_BYTES", path.stat().st_size)
+    assert read_policy(path).rules
+    path.write_text(f"---\n---\n{text}\n\n")
+    with pytest.raises(InputError, match="is larger than"):
+        read_policy(path)
+    path.write_text("---\n")
+    with pytest.raises(InputError, match="this file has 0"):
+        read_policy(path)
+
+
+def test_unknown_fields_are_named_in_the_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    rules = ({"level": "None"}, {"level": "None", "b": 1, "resources": [{}, {"group": "apps", "c": 1}]})
+    policy(tmp_path, *rules, a=1)
+    assert [one.__dict__["keys"]["field"] for one in caplog.records] == ["a", "rules[1].b", "rules[1].resources[1].c"]
+    caplog.clear()
+    policy(tmp_path, {"level": "None"})
+    assert not caplog.records

@@ -252,3 +252,10 @@ def test_a_server_certificate_without_names_is_renewed(authority: Authority) -> 
     path.write_bytes(certificates.pem(bare) + certificates.key_pem(key))
     path.chmod(0o600)
     assert "localhost" in names(served(authority.server_certificate([], NOW)))
+
+
+def test_a_certificate_that_cannot_be_read_is_told(authority: Authority) -> None:
+    (authority.folder / "ca.crt").unlink()
+    (authority.folder / "ca.crt").mkdir()
+    with pytest.raises(IdentityError, match=r"ca\.crt cannot be read: Is a directory"):
+        open_authority(authority.folder, NOW)

@@ -267,6 +267,8 @@ def bound_to(kind: str, name: str, api: str = "v1", **more: str) -> Object:
         (bound_to("Pod", "absent"), 404, 'pods "absent" not found'),
         (bound_to("Pod", "other"), 400, "different serviceaccount name."),
         (bound_to("Pod", "web", uid="x"), 409, "does not match the UID in record"),
+        (bound_to("Deployment", "x"), 400, "cannot bind token to object of type /v1, Kind=Deployment"),
+        (bound_to("Pod", "web", "apps/v1"), 400, "cannot bind token to object of type apps/v1, Kind=Pod"),
         (bound_to("Deployment", "x", "apps/v1"), 400, "cannot bind token to object of type apps/v1, Kind=Deployment"),
     ],
 )
