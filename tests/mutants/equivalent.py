@@ -10,6 +10,18 @@ EQUIVALENT: dict[tuple[str, str, str, str], str] = {
         "pass",
     ): "the cycle carries out a Release before it asks for the next action, and then there is no such pod to evict",
     (
+        "core/engine/engine.py",
+        "if entry is None:",
+        "self._arrivals += 1",
+        "self._arrivals += 2",
+    ): "the number of an arrival is only compared with others",
+    (
+        "core/engine/engine.py",
+        "self._batch = batch",
+        "self._arrivals = 0",
+        "self._arrivals = 1",
+    ): "the number of an arrival is only compared with others",
+    (
         "core/engine/in_flight.py",
         "self._by_node: dict[str, dict[str, Nomination]] = {}",
         "self._version = 0",

@@ -116,3 +116,11 @@ def test_a_volume_that_was_reserved_for_a_claim_stays_so_if_the_bind_fails() -> 
     assert told(engine, 1, PodSeen(consumer("a"))) == [("a", (("a-data", "v1"),))]
     engine.step(10, [VolumesFailed(ref("a"), 1, "no"), PodGone(ref("a"))])
     assert told(engine, 20, PodSeen(consumer("b"))) == []
+
+
+def test_the_volume_of_a_bound_pod_that_is_gone_is_free_if_it_was_never_seen_taken() -> None:
+    engine = started()
+    told(engine, 1, PodSeen(consumer("a")))
+    engine.step(10, [VolumesBound(ref("a"), 1)])
+    engine.step(20, [PodSeen(pod("a", uid="a", cpu="100m", node_name="n1", volumes=claimed("a-data")))])
+    assert told(engine, 30, PodGone(ref("a")), PodSeen(consumer("b"))) == [("b", (("b-data", "v1"),))]

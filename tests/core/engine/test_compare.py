@@ -11,11 +11,16 @@ from situate.core.changes import Change, Leading, NodeSeen, PodGone, PodRef, Pod
 from situate.core.config.defaults import default_configuration
 from situate.core.config.types import Extender, KubeSchedulerConfiguration
 from situate.core.effects import Effect
+from situate.core.engine import compare
 from situate.core.engine.compare import EXTENDERS, HELD, NO_SUCH_NODE, RULED_OUT, Compared, Comparer
 from situate.core.engine.engine import Engine
 from situate.core.model.nodeselector import NodeSelector
 from situate.core.model.pod import Affinity, NodeAffinitySpec, Pod, TopologySpreadConstraint
+from situate.core.place.profile import Profile
+from situate.core.place.verdict_cache import VerdictCache
 from situate.core.queue.queued_pod import QueuedPod
+from situate.core.state.classes import PodClass
+from situate.core.state.cluster import Cluster
 from situate.core.state.pods import BoundPod
 
 NODES = [NodeSeen(node(name, cpu=cpu, memory="8Gi", pods=10)) for name, cpu in (("n1", "4"), ("n2", "4"), ("n3", "8"))]
@@ -141,3 +146,28 @@ def test_without_some_pods_it_is_as_if_they_had_never_come(seed: int) -> None:
     found = [Comparer(engine.cycle).compare(entry, f"n{at}", left_out) for at in range(6)]
     engine.step(9, [PodGone(PodRef(one.namespace, one.name, one.uid)) for one in left_out])
     assert found == [Comparer(engine.cycle).compare(entry, f"n{at}") for at in range(6)]
+
+
+@pytest.mark.parametrize("theirs, ours, gap", [(3, 5, 2), (5, 3, 0), (None, 5, None), (3, None, None)])
+def test_the_gap_is_how_much_better_ours_scores_if_both_have_a_score(
+    theirs: int | None, ours: int | None, gap: int | None
+) -> None:
+    assert Compared("worse", "n1", "n2", theirs, ours).gap == gap
+
+
+def test_verdicts_are_cached_for_the_classes_of_pods_that_were_compared_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+
+    class Counting(VerdictCache):
+        def __init__(self, cluster: Cluster, profile: Profile, pod: PodClass) -> None:
+            made.append(pod.labels["app"])
+            super().__init__(cluster, profile, pod)
+
+    monkeypatch.setattr(compare, "VerdictCache", Counting)
+    monkeypatch.setattr(compare, "KEPT", 2)
+    engine = looking_on(*NODES)
+    entries = {name: waiting(engine, pod(name, uid=name, labels={"app": name})) for name in "abc"}
+    comparer = Comparer(engine.cycle)
+    for name in "abacab":
+        comparer.compare(entries[name], "n1")
+    assert "".join(made) == "abcb"

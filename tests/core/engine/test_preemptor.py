@@ -1,0 +1,163 @@
+"""Nominations and evictions: how long they last, what is tried again, and when it is given up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from builders import node, pod
+from situate.core.changes import Change, EvictFailed, Leading, NodeSeen, PodGone, PodRef, PodSeen
+from situate.core.config.defaults import default_configuration
+from situate.core.effects import Bind, Effect, Evict, Nominate, Report
+from situate.core.engine.engine import Engine
+from situate.core.engine.in_flight import NOMINATION_LIMIT_MS
+from situate.core.engine.preemptor import EVICT_TRIES
+from situate.core.model.pod import PodSchedulingGate
+from situate.core.queue.queued_pod import QueueState
+
+SECOND = 1_000
+VICTIM = PodRef("default", "v", "v")
+
+
+def nodes(*names: str) -> list[Change]:
+    return [NodeSeen(node(name, cpu="4", memory="8Gi", pods="110")) for name in names]
+
+
+def running(name: str, on: str, **fields: Any) -> PodSeen:
+    return PodSeen(pod(name, uid=name, **{"cpu": "4", "node_name": on, **fields}))
+
+
+def boss(**fields: Any) -> PodSeen:
+    return PodSeen(pod("boss", uid="boss", **{"cpu": "4", "priority": 10, **fields}))
+
+
+def preempting() -> Engine:
+    """At 0, one pod was evicted for another."""
+    engine = Engine(default_configuration())
+    effects = engine.step(0, [*nodes("n1"), running("v", "n1"), boss()])
+    assert (evicted(effects), nominated(effects)) == (["v"], [("boss", "n1")])
+    return engine
+
+
+def evicted(effects: Iterable[Effect]) -> list[str]:
+    return [effect.victim.name for effect in effects if isinstance(effect, Evict)]
+
+
+def nominated(effects: Iterable[Effect]) -> list[tuple[str, str]]:
+    return [(effect.pod.name, effect.node) for effect in effects if isinstance(effect, Nominate)]
+
+
+def bound(effects: Iterable[Effect]) -> list[tuple[str, str]]:
+    return [(effect.pod.name, effect.node) for effect in effects if isinstance(effect, Bind)]
+
+
+def state_of(engine: Engine, name: str) -> QueueState | None:
+    entry = engine.queue.get(f"default/{name}")
+    return None if entry is None else entry.state
+
+
+# -- evictions -------------------------------------------------------------------------------------------------------
+
+
+def test_a_victim_s_event_names_who_it_leaves_for() -> None:
+    engine = Engine(default_configuration())
+    effects = engine.step(0, [*nodes("n1"), running("v", "n1"), boss()])
+    (event,) = [one for one in effects if isinstance(one, Report) and one.reason == "Preempted"]
+    assert (event.pod, event.type, event.action) == (VICTIM, "Normal", "Preempting")
+    assert (event.note, event.related) == ("Preempted by pod boss on node n1", PodRef("default", "boss", "boss"))
+
+
+def test_an_eviction_that_fails_is_tried_again_ever_later_and_in_the_end_given_up() -> None:
+    engine = preempting()
+    now, waits = 0, []
+    for _ in range(EVICT_TRIES - 1):
+        assert evicted(engine.step(now, [EvictFailed(VICTIM, "no")])) == []
+        due = engine.cycle.next_timer_ms()
+        assert due is not None
+        assert evicted(engine.step(due - 1, [])) == []
+        assert evicted(engine.step(due, [])) == ["v"]
+        waits.append(due - now)
+        now = due
+    assert waits == [500, 1_000, 2_000, 4_000]
+    effects = engine.step(now, [EvictFailed(VICTIM, "no")])
+    assert (nominated(effects), state_of(engine, "boss")) == ([("boss", "")], QueueState.BACKOFF)
+    assert evicted(engine.step(now + 500, [])) == []
+
+
+def test_a_failure_to_evict_a_pod_that_nobody_evicts_is_ignored() -> None:
+    engine = preempting()
+    assert engine.step(1, [EvictFailed(PodRef("default", "v", "older"), "no")]) == []
+    assert evicted(engine.step(10 * SECOND, [])) == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(PodGone(VICTIM), id="is gone"),
+        pytest.param(running("v", "n1", deletion_timestamp="2026-01-01T00:00:00Z"), id="is leaving"),
+        pytest.param(running("v", "n2"), id="is on another node"),
+    ],
+)
+def test_an_eviction_is_not_tried_again_if_the_victim(change: Change) -> None:
+    engine = preempting()
+    engine.step(1, [*nodes("n2"), EvictFailed(VICTIM, "no"), change])
+    assert evicted(engine.step(501, [])) == []
+
+
+# -- nominations -----------------------------------------------------------------------------------------------------
+
+
+def test_a_nomination_ends_when_its_victims_have_not_left_in_time() -> None:
+    engine = preempting()
+    assert nominated(engine.step(NOMINATION_LIMIT_MS - 1, [])) == []
+    assert nominated(engine.step(NOMINATION_LIMIT_MS, [])) == [("boss", "")]
+    assert state_of(engine, "boss") is QueueState.BACKOFF
+
+
+def test_a_pod_that_changes_keeps_its_nomination_and_the_time_it_ends() -> None:
+    engine = preempting()
+    assert nominated(engine.step(100 * SECOND, [boss(labels={"a": "b"})])) == []
+    assert nominated(engine.step(NOMINATION_LIMIT_MS - 1, [])) == []
+    assert nominated(engine.step(NOMINATION_LIMIT_MS, [])) == [("boss", "")]
+
+
+def test_a_node_is_held_for_a_pod_as_it_is_now() -> None:
+    engine = Engine(default_configuration())
+    gates = (PodSchedulingGate(name="g"),)
+    held = {"scheduling_gates": gates, "nominated_node_name": "n1"}
+    engine.step(0, [*nodes("n1"), boss(**held)])
+    small = PodSeen(pod("small", uid="small", cpu="2"))
+    assert bound(engine.step(1, [small])) == []
+    assert bound(engine.step(5 * SECOND, [boss(cpu="2", **held)])) == [("small", "n1")]
+
+
+@pytest.mark.parametrize("priority, ends", [(9, True), (10, False)])
+def test_a_nomination_ends_when_a_more_important_pod_gets_the_node(priority: int, ends: bool) -> None:
+    engine = Engine(default_configuration())
+    gates = (PodSchedulingGate(name="g"),)
+    lesser = pod("lesser", uid="l", cpu="1", priority=priority, nominated_node_name="n1", scheduling_gates=gates)
+    effects = engine.step(0, [*nodes("n1"), running("v", "n1"), PodSeen(lesser), boss(cpu="3")])
+    assert evicted(effects) == ["v"]
+    assert nominated(effects) == ([("lesser", "")] if ends else []) + [("boss", "n1")]
+
+
+def test_a_pod_whose_nomination_ends_because_its_node_is_taken_may_be_placed_at_once() -> None:
+    engine = preempting()
+    chief = PodSeen(pod("chief", uid="chief", cpu="4", priority=20))
+    effects = engine.step(5 * SECOND, [chief])
+    assert nominated(effects)[:2] == [("boss", ""), ("chief", "n1")]
+    assert bound(engine.step(9 * SECOND, nodes("n2"))) != []
+
+
+def test_a_standby_follows_the_leader_from_node_to_node() -> None:
+    engine = Engine(default_configuration())
+    engine.step(0, [Leading(False), *nodes("n1", "n2"), boss(nominated_node_name="n1")])
+    assert [one.node for one in engine.state.nominations.values()] == ["n1"]
+    engine.step(1, [boss(nominated_node_name="n2")])
+    assert [one.node for one in engine.state.nominations.values()] == ["n2"]
+    engine.step(2, [boss()])
+    entry = engine.queue.get("default/boss")
+    assert entry is not None
+    assert (len(engine.state.nominations), entry.nominated) == (0, "")
