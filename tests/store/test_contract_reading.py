@@ -105,8 +105,9 @@ def test_a_revision_that_is_not_there_yet_is_said_to_be_so(opener: Opener) -> No
     async def story(store: Store) -> None:
         ahead = Revision(await store.revision() + 1_000)
         for asked in (store.read(["/a"], ahead), store.scan("/", at=ahead), store.compact(ahead)):
-            with pytest.raises(FutureRevisionError):
+            with pytest.raises(FutureRevisionError, match=f"^revision {ahead} is in the future") as raised:
                 await asked
+            assert raised.value.current == await store.revision()
 
     tell(opener, story)
 
@@ -137,11 +138,13 @@ def test_after_compaction_the_past_is_gone_and_the_present_is_not(opener: Opener
         await store.compact(second)
         await store.compact(first)
         for asked in (store.read(["/a"], first), store.scan("/", at=first)):
-            with pytest.raises(CompactedError):
+            with pytest.raises(CompactedError, match=f"^revision {first} has been compacted$") as raised:
                 await asked
+            assert (raised.value.asked, first < raised.value.compacted <= second) == (first, True)
         async with aclosing(store.watch("/", start)) as watch:
-            with pytest.raises(CompactedError):
+            with pytest.raises(CompactedError) as raised:
                 await anext(watch)
+            assert (raised.value.asked, raised.value.compacted) == (start, second)
         assert [entry.value for entry in (await store.scan("/", at=second)).entries] == [b"2"]
         at_second = (await store.scan("/", at=second)).entries
         follower = await follow(store, "/", third, Follower(at_second, second))

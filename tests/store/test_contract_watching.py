@@ -234,7 +234,7 @@ def test_a_lease_that_nobody_keeps_alive_ends_and_one_that_is_kept_does_not(open
 
 def test_a_write_with_a_lease_that_is_not_there_does_not_happen(opener: Opener) -> None:
     async def story(store: Store) -> None:
-        with pytest.raises(LeaseNotFoundError):
+        with pytest.raises(LeaseNotFoundError, match="there is no lease 12345"):
             await store.commit([], [Put("/a", b""), Put("/b", b"", LeaseId(12_345))])
         assert (await store.scan("/")).entries == ()
         await create(store, "/a", b"")

@@ -23,7 +23,7 @@ from situate.store.etcd.protocol import TXN, message
 from situate.store.etcd.settings import EtcdSettings
 from situate.store.etcd.store import EtcdStore
 from situate.store.etcd.translation import Keys
-from situate.store.format import FORMAT, StoreMarker, checked
+from situate.store.format import FORMAT, StoreMarker, checked, decode, encode
 from situate.store.sqlite.migrations import STEPS, load_marker
 from situate.store.sqlite.queries import scan
 from situate.store.sqlite.schema import prepare
@@ -206,3 +206,18 @@ def test_in_etcd_an_older_marker_is_replaced_whatever_its_bytes_are(etcd_server:
         await client.aclose()
 
     asyncio.run(story())
+
+
+def test_a_marker_that_cannot_be_read_is_said_to_be_so() -> None:
+    marker = StoreMarker(FORMAT, "1", "x")
+    assert decode(encode(marker)) == marker
+    assert not decode(encode(marker)).restoring
+    with pytest.raises(FormatError, match="the marker of the store's format cannot be read"):
+        decode(b"{}")
+
+
+def test_a_store_of_this_release_is_used_and_a_newer_one_names_its_release() -> None:
+    marker = StoreMarker(FORMAT, "1", "x")
+    assert checked(marker) is marker
+    with pytest.raises(FormatError, match=r"was written by situate \?, which is newer"):
+        checked(StoreMarker(FORMAT + 1, "", "x"))

@@ -37,3 +37,26 @@ def test_etcd_has_endpoints_and_perhaps_a_prefix() -> None:
 def test_anything_else_is_refused_in_one_line(where: str) -> None:
     with pytest.raises(InvalidRequestError, match="etcd://host:port"):
         asyncio.run(open_store(where))
+
+
+@pytest.mark.parametrize("where", ["etcd://one:2379?x=1", "etcd://one:2379#x"])
+def test_an_address_has_nothing_that_would_be_ignored(where: str) -> None:
+    with pytest.raises(InvalidRequestError, match="is not an address of etcd"):
+        etcd_settings(where)
+
+
+def test_empty_endpoints_are_left_out_and_tls_stays() -> None:
+    assert etcd_settings("etcd://one:2379,,two:2379,").endpoints == ("one:2379", "two:2379")
+    assert etcd_settings("etcd://one:2379", EtcdSettings(endpoints=(), tls=True)).secure
+    assert etcd_settings("etcd://one:2379//", EtcdSettings(endpoints=(), prefix="/mine")).prefix == "/mine"
+
+
+def test_folders_are_made_and_a_home_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story() -> None:
+        monkeypatch.setenv("HOME", str(tmp_path))
+        for where in ("~/one/two/store.db", "~/one/two/store.db", f"sqlite://{tmp_path}/three/four/store.db"):
+            await (await open_store(where)).aclose()
+
+    asyncio.run(story())
+    assert (tmp_path / "one" / "two" / "store.db").exists()
+    assert (tmp_path / "three" / "four" / "store.db").exists()

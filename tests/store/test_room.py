@@ -4,6 +4,7 @@ import asyncio
 import errno
 import os
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
@@ -14,7 +15,16 @@ from situate.store.sqlite import log as log_module
 from situate.store.sqlite import schema
 from situate.store.sqlite.file import lock
 from situate.store.sqlite.log import TransactionLog
-from situate.store.sqlite.room import GROWTH_BYTES, OVERWRITE_BYTES, Ballast, Need, Room, need_of
+from situate.store.sqlite.room import (
+    GROWTH_BYTES,
+    OVERWRITE_BYTES,
+    Ballast,
+    FileLimit,
+    Need,
+    Room,
+    is_out_of_room,
+    need_of,
+)
 from situate.store.sqlite.schema import prepare
 from situate.store.sqlite.snapshot import make_store
 from situate.store.sqlite.store import SqliteStore
@@ -231,3 +241,174 @@ def test_a_ballast_that_does_not_fit_is_not_whole(tmp_path: Path, monkeypatch: p
     assert not is_full(room)
     assert room.admits()
     room.close()
+
+
+def test_the_reserve_is_at_most_a_share_of_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = os.fstatvfs
+
+    def small(handle: int) -> os.statvfs_result:
+        found = list(real(handle))
+        found[1], found[2], found[4] = 4096, 16 * 100, 1  # the size of a block, blocks, those that are free for us
+        return os.statvfs_result(found)
+
+    monkeypatch.setattr(os, "fstatvfs", small)
+    ballast = Ballast.open(tmp_path / "store.db", 8 << 20)
+    assert ballast.spare_bytes == 100 * 4096
+    assert ballast.log_bytes == 25 * 4096
+    assert ballast.margin_bytes == 50 * 4096
+    assert ballast.free_bytes() == 4096
+    assert not ballast.restored()
+    assert (tmp_path / "store.db.reserve").stat().st_size == 0, "others get the little that is left"
+    ballast.close()
+
+
+@pytest.mark.parametrize("spare", [0, -1])
+def test_a_ballast_is_filled_if_there_is_room_for_what_is_missing_and_a_margin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spare: int
+) -> None:
+    ballast = Ballast.open(tmp_path / "store.db", 2 << 20)
+    monkeypatch.setattr(Ballast, "free_bytes", lambda _self: (2 << 20) + (1 << 20) + spare)
+    assert ballast.restored() == (spare == 0)
+    monkeypatch.setattr(Ballast, "free_bytes", lambda _self: (1 << 20) + spare)
+    assert ballast.restored() == (spare == 0), "if it is whole, the margin is enough"
+    ballast.close()
+
+
+class Fixed:
+    """A reserve that is as it is told."""
+
+    log_bytes = 7
+    margin_bytes = 10
+
+    def __init__(self, *, whole: bool = True, free: int = 100, spare: int = 50) -> None:
+        self.whole = whole
+        self.free = free
+        self.spare_bytes = spare
+        self.kept: list[int] = []
+        self.closed = False
+
+    def keep(self, halves: int) -> None:
+        self.kept.append(halves)
+
+    def restored(self) -> bool:
+        return self.whole
+
+    def free_bytes(self) -> int:
+        return self.free
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def test_every_reserve_is_lent_once_for_each_need_and_closed() -> None:
+    both = Fixed(), Fixed()
+    room = Room(*both)
+    assert room.log_bytes == 7
+    assert room.lend(Need.OVERWRITE)
+    assert not room.lend(Need.OVERWRITE)
+    assert room.lend(Need.DELETE)
+    assert not room.lend(Need.DELETE)
+    assert not room.lend(Need.OVERWRITE)
+    assert not Room(*both).lend(Need.ORDINARY)
+    assert [one.kept for one in both] == [[1, 0], [1, 0]]
+    room.close()
+    assert [one.closed for one in both] == [True, True]
+
+
+def test_a_room_without_reserves_is_never_full() -> None:
+    room = Room()
+    room.look()
+    assert not is_full(room)
+    assert room.admits()
+    assert room.free_bytes == 0
+    assert room.log_bytes == 1 << 62
+
+
+def test_a_store_that_begins_on_a_full_disk_is_full_and_has_half_the_reserve() -> None:
+    reserve = Fixed(whole=False, free=0)
+    room = Room(reserve)
+    assert is_full(room)
+    assert reserve.kept == [1]
+    assert not room.admits()
+    reserve.whole = True
+    assert room.admits()
+    assert is_full(room), "until somebody looks"
+    room.look()
+    assert is_full(room), "there is less than the margin"
+    reserve.free = 10
+    room.look()
+    assert not is_full(room)
+    assert room.free_bytes == 10
+
+
+def test_room_inside_the_file_counts_beyond_the_size_of_the_reserve() -> None:
+    reserve, limit = Fixed(whole=False, free=0), Fixed(spare=0, free=30)
+    room = Room(reserve, limit)
+    inside = 59
+    room.unused_bytes = lambda: inside
+    assert not room.admits()
+    inside = 60
+    assert room.admits()
+    room.look()
+    assert not is_full(room)
+    assert room.free_bytes == 10, "the least of all"
+    inside = 0
+    room.look()
+    assert room.free_bytes == 0
+
+
+def test_a_limit_of_the_file_keeps_a_share_of_its_pages(tmp_path: Path) -> None:
+    connection = apsw.Connection(str(tmp_path / "limited.db"))
+    connection.execute("CREATE TABLE t (x)")
+    (page,) = next(connection.execute("PRAGMA page_size"))
+
+    def most() -> int:
+        (found,) = next(connection.execute("PRAGMA max_page_count"))
+        return int(found)
+
+    limit = FileLimit(connection, 320 * page + 1)
+    assert most() == 300
+    limit.keep(1)
+    assert most() == 310
+    limit.keep(0)
+    assert most() == 320
+    assert limit.restored()
+    assert most() == 300
+    assert limit.margin_bytes == 20 * page
+    (used,) = next(connection.execute("PRAGMA page_count"))
+    assert limit.free_bytes() == (300 - used) * page
+    connection.execute("INSERT INTO t VALUES (zeroblob(100000))")
+    connection.execute("DELETE FROM t")
+    assert limit.free_bytes() == (300 - used) * page, "what is unused is free"
+    assert (limit.spare_bytes, limit.log_bytes) == (0, 1 << 62)
+    limit.close()
+    assert FileLimit(connection, 1).free_bytes() == 0, "never less than nothing"
+    connection.close()
+
+
+class Failure:
+    """The part of a connection that tells which error the disk had."""
+
+    def __init__(self, number: int) -> None:
+        self.system_errno = number
+
+
+@pytest.mark.parametrize(
+    "error, code, number, is_it",
+    [
+        pytest.param(apsw.FullError, apsw.SQLITE_FULL, 0, True, id="SQLite says that it is full"),
+        pytest.param(apsw.IOError, apsw.SQLITE_IOERR_WRITE, errno.ENOSPC, True, id="no space"),
+        pytest.param(apsw.IOError, apsw.SQLITE_IOERR_WRITE, errno.EDQUOT, True, id="no quota"),
+        pytest.param(apsw.IOError, apsw.SQLITE_IOERR_SHMSIZE, 0, True, id="no room for its index"),
+        pytest.param(apsw.IOError, apsw.SQLITE_IOERR_WRITE, errno.EIO, False, id="the disk failed"),
+        pytest.param(apsw.IOError, apsw.SQLITE_IOERR_FSYNC, errno.ENOSPC, False, id="a failed fsync never is"),
+        pytest.param(apsw.IOError, None, errno.ENOSPC, False, id="nobody says which"),
+        pytest.param(apsw.CorruptError, apsw.SQLITE_IOERR_WRITE, errno.ENOSPC, False, id="damage"),
+    ],
+)
+def test_what_is_a_lack_of_room(error: type[apsw.Error], code: int | None, number: int, is_it: bool) -> None:
+    raised: Any = error("failed")
+    if code is not None:
+        raised.extendedresult = code
+    connection: Any = Failure(number)
+    assert is_out_of_room(raised, connection) == is_it

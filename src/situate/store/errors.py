@@ -27,7 +27,6 @@ class FutureRevisionError(StoreError):
 
     def __init__(self, asked: Revision, current: Revision) -> None:
         super().__init__(f"revision {asked} is in the future: the store is at {current}")
-        self.asked = asked
         self.current = current
 
 
@@ -36,7 +35,6 @@ class LeaseNotFoundError(StoreError):
 
     def __init__(self, lease: LeaseId) -> None:
         super().__init__(f"there is no lease {lease}")
-        self.lease = lease
 
 
 class StoreFullError(StoreError):
