@@ -58,12 +58,6 @@ EQUIVALENT: dict[tuple[str, str, str, str], str] = {
         "if (error.code == HTTPStatus.CONFLICT):",
     ): "the branch only writes a log line",
     (
-        "server/identity/pki/rotation.py",
-        "if authority.previous is not None:",
-        'found.append(KeyState("authority", _id(authority.previous[0]), authority.previous_until, "trusted until then"))',
-        'found.append(KeyState("authority", _id(authority.previous[1]), authority.previous_until, "trusted until then"))',
-    ): "the id is a hash of the public key, and the private key at [1] has the same one as the certificate at [0]",
-    (
         "server/identity/audit/log.py",
         "self._thread: threading.Thread | None = None",
         "self._size = 0",

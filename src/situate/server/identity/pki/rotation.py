@@ -71,7 +71,8 @@ def key_states(folder: Path, kubeconfig: Path, now: datetime) -> list[KeyState]:
     authority = open_authority(folder, now)
     found = [KeyState("authority", _id(authority.certificate), authority.certificate.not_valid_after_utc, "signs")]
     if authority.previous is not None:
-        found.append(KeyState("authority", _id(authority.previous[0]), authority.previous_until, "trusted until then"))
+        former, _ = authority.previous
+        found.append(KeyState("authority", _id(former), authority.previous_until, "trusted until then"))
     if (folder / SERVER).exists():
         own = x509.load_pem_x509_certificate(read_private(folder / SERVER).encode())
         found.append(KeyState("server", f"{own.serial_number:x}", own.not_valid_after_utc, _renewal(own)))

@@ -107,9 +107,12 @@ class TokenRequests:
 
 
 def _check_life(seconds: int) -> None:
-    if LEAST_S <= seconds <= MOST_S:
+    if seconds < LEAST_S:
+        bound = "less than 10 minutes"
+    elif seconds > MOST_S:
+        bound = "larger than 2^32 seconds"
+    else:
         return
-    bound = "less than 10 minutes" if seconds < LEAST_S else "larger than 2^32 seconds"
     why = f"Invalid value: {seconds}: may not specify a duration {bound}"
     raise invalid(KIND, GROUP, "", [Cause("spec.expirationSeconds", why)])
 
