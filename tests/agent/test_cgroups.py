@@ -23,6 +23,8 @@ def test_a_container_gets_a_group_with_its_limits(tmp_path: Path) -> None:
     assert groups is not None
     made = groups.make("u-1", "web", ResourceLimits(milli_cpu=250, memory_bytes=1 << 20), 64)
     assert made == root / "slice" / "agent" / "situate" / "u-1" / "web"
+    for group in (made.parent, made.parent.parent, made.parent.parent.parent):
+        assert (group / "cgroup.subtree_control").read_text() == "+cpu +memory +pids", "its children can be limited"
     written = {one.name: one.read_text() for one in made.iterdir()}
     assert written == {"cpu.max": "25000 100000", "memory.max": "1048576", "memory.oom.group": "1", "pids.max": "64"}
 

@@ -10,9 +10,10 @@ from typing import Any
 from agent.world import NODE, FakePlane, container
 from situate.agent.agent import NodeAgent
 from situate.agent.clock import Clock
-from situate.agent.control_plane import NO_ORIGIN, StatusOrigin
+from situate.agent.control_plane import NO_ORIGIN, LeaseRenewal, StatusOrigin
 from situate.agent.runtime import ContainerConfig, ExecResult, Run, RunError
 from situate.agent.settings import NodeSettings
+from situate.core.reconcile.nodes.reports import AgentReport
 from situate.sim.nodes.virtual_time import VirtualLoop, interposed
 
 START_S = 0.05
@@ -79,7 +80,7 @@ class ScriptedRuntime:
 
     def terminate(self, pod: str, name: str) -> None:
         self.note("terminate", name)
-        order = next(one for one in reversed(self.orders) if one.container == name)
+        order = next(one for one in reversed(self.orders) if (one.pod, one.container) == (pod, name))
         if order.argv[0] != "hang":
             self.end(pod, name, 143)
 
@@ -142,6 +143,14 @@ class TimedPlane(FakePlane):
     async def report_status(self, pod: dict[str, Any], status: dict[str, Any], about: StatusOrigin = NO_ORIGIN) -> None:
         self._called("report", pod["metadata"]["name"])
         await super().report_status(pod, status, about)
+
+    async def register_node(self, node: dict[str, Any], report: AgentReport | None = None) -> None:
+        self._called("register", node["metadata"]["name"])
+        await super().register_node(node, report)
+
+    async def renew_lease(self, node: str, renewal: LeaseRenewal) -> None:
+        self._called("renew", str(renewal.acknowledged))
+        await super().renew_lease(node, renewal)
 
     async def delete_pod(self, pod: dict[str, Any]) -> None:
         self._called("delete", pod["metadata"]["name"])

@@ -136,16 +136,24 @@ def _program(machine: str) -> bytes:
     numbers = [number for one in FORBIDDEN.values() if (number := one[column]) is not None]
     total = 4 + len(numbers) + 1 + 3 + 3
     allow, refuse, unknown = total - 3, total - 2, total - 1
-    made: list[tuple[int, int, int, int]] = [(load, 0, 0, 4), (equal, 0, unknown - 2, audit), (load, 0, 0, 0)]
-    made.append((above, unknown - 4, 0, X32))
+    made = [_plain(load, 4), _jump(equal, 0, unknown - 2, audit), _plain(load, 0)]
+    made.append(_jump(above, unknown - 4, 0, X32))
     for number in numbers:
-        made.append((equal, refuse - len(made) - 1, 0, number))
-    made.append((equal, unknown - len(made) - 1, 0, CLONE3[column]))  # its flags are in memory: libc then uses clone
-    made.append((equal, 0, allow - len(made) - 1, CLONE[column]))
-    made.append((load, 0, 0, 16))
-    made.append((masked, refuse - len(made) - 1, 0, CLONE_NAMESPACES))
-    made += [(back, 0, 0, 0x7FFF0000), (back, 0, 0, 0x00050000 | EPERM), (back, 0, 0, 0x00050000 | ENOSYS)]
-    return b"".join(struct.pack("<HBBI", *one) for one in made)
+        made.append(_jump(equal, refuse - len(made) - 1, 0, number))
+    made.append(_jump(equal, unknown - len(made) - 1, 0, CLONE3[column]))  # its flags are in memory: libc uses clone
+    made.append(_jump(equal, 0, allow - len(made) - 1, CLONE[column]))
+    made.append(_plain(load, 16))
+    made.append(_jump(masked, refuse - len(made) - 1, 0, CLONE_NAMESPACES))
+    made += [_plain(back, 0x7FFF0000), _plain(back, 0x00050000 | EPERM), _plain(back, 0x00050000 | ENOSYS)]
+    return b"".join(made)
+
+
+def _plain(code: int, value: int) -> bytes:
+    return struct.pack("<HxxI", code, value)
+
+
+def _jump(code: int, yes: int, no: int, value: int) -> bytes:
+    return struct.pack("<HBBI", code, yes, no, value)
 
 
 def _prctl(option: int, value: int, more: Any = 0) -> None:

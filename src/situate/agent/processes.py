@@ -21,7 +21,7 @@ def start_ticks(pid: int) -> int:
     """The start time of a process in ticks since boot, which identifies it together with its pid. 0: no such
     process."""
     stat = _stat(pid)
-    return int(stat[19]) if len(stat) > 19 else 0
+    return int(stat[19]) if stat else 0
 
 
 def _stat(pid: int) -> list[str]:
@@ -118,9 +118,9 @@ def kill_marked(mark: str) -> int:
 def _marked(wanted: bytes) -> set[int]:
     own, pids = os.getpid(), [int(one) for one in os.listdir("/proc") if one.isdigit()]  # noqa: PTH208
     found = {pid for pid in pids if pid != own and wanted in _environment(pid)}
-    sessions = {stat[3] for pid in found if len(stat := _stat(pid)) > 3} - {str(os.getsid(0))}
+    sessions = {stat[3] for pid in found if (stat := _stat(pid))} - {str(os.getsid(0))}
     if sessions:
-        found |= {pid for pid in pids if len(stat := _stat(pid)) > 3 and stat[3] in sessions and stat[0] != "Z"}
+        found |= {pid for pid in pids if (stat := _stat(pid)) and stat[3] in sessions and stat[0] != "Z"}
     return found | {child for pid in list(found) for child in tree(pid)}
 
 

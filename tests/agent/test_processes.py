@@ -1,0 +1,131 @@
+"""Processes of this machine: found and killed, and no others."""
+
+import os
+import subprocess
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from situate.agent import processes
+from situate.agent.processes import (
+    KILL_ROUND_S,
+    KILL_ROUNDS,
+    MARK,
+    children,
+    kill_all,
+    kill_cgroup,
+    kill_marked,
+    kill_tree,
+    start_ticks,
+    tree,
+)
+
+NO_PID = 1 << 30
+"""More than a pid can be."""
+TWO_CHILDREN = "sleep 100 & sh -c 'sleep 100 & echo begun; wait' & wait"
+
+
+class Processes:
+    """Processes that end with the test."""
+
+    def __init__(self, stack: ExitStack) -> None:
+        self._stack = stack
+
+    def begin(self, script: str, *, mark: str = "", session: bool = True) -> subprocess.Popen[bytes]:
+        """Returns when it has written a line."""
+        env = {"PATH": os.environ["PATH"], **({MARK: mark} if mark else {})}
+        begun = subprocess.Popen(["sh", "-c", script], env=env, start_new_session=session, stdout=subprocess.PIPE)
+        self._stack.callback(self._end, begun)
+        assert begun.stdout is not None
+        begun.stdout.readline()
+        return begun
+
+    @staticmethod
+    def _end(begun: subprocess.Popen[bytes]) -> None:
+        if begun.poll() is None:
+            kill_tree(begun.pid)
+        begun.wait()
+        if begun.stdout is not None:
+            begun.stdout.close()
+
+
+@pytest.fixture
+def some() -> Iterator[Processes]:
+    with ExitStack() as stack:
+        yield Processes(stack)
+
+
+def lives(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_a_process_is_identified_by_when_it_started(some: Processes) -> None:
+    fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+    assert start_ticks(os.getpid()) == int(fields[19]) > 0
+    assert start_ticks(NO_PID) == 0
+    assert start_ticks(some.begin("echo; sleep 100").pid) >= start_ticks(os.getpid())
+
+
+def test_all_descendants_of_a_process(some: Processes) -> None:
+    begun = some.begin(TWO_CHILDREN)
+    direct = children(begun.pid)
+    assert len(direct) == 2
+    found = list(tree(begun.pid))
+    assert len(found) == 3
+    assert {*direct} < {*found}
+    assert list(tree(NO_PID)) == children(NO_PID) == []
+
+
+def test_a_process_is_killed_with_its_descendants_in_other_sessions(some: Processes) -> None:
+    begun = some.begin("setsid sleep 100 & sleep 100 & echo begun; wait")
+    other = some.begin("echo; sleep 100")
+    deadline = time.monotonic() + 5
+    while len(found := [begun.pid, *tree(begun.pid)]) < 3 and time.monotonic() < deadline:
+        pass
+    kill_tree(begun.pid)
+    begun.wait()
+    while any(lives(pid) for pid in found) and time.monotonic() < deadline:
+        pass
+    assert [lives(pid) for pid in found] == [False] * 3
+    assert lives(other.pid)
+
+
+def test_what_bears_a_mark_is_killed_with_its_session_and_nothing_else_is(some: Processes) -> None:
+    mark = uuid.uuid4().hex
+    marked = some.begin("env -i sleep 100 & echo begun; wait", mark=mark)
+    here = some.begin("echo begun; sleep 100", mark=mark, session=False)
+    others = [some.begin("echo; sleep 100", mark=mark + "x"), some.begin("echo; sleep 100", session=False)]
+    found = [marked.pid, *tree(marked.pid), here.pid, *tree(here.pid)]
+    assert kill_marked(mark) == len(found)
+    assert not any(lives(pid) for pid in found)
+    assert all(lives(one.pid) for one in others)
+    assert kill_marked(mark) == 0
+
+
+def test_who_kills_waits_between_rounds_and_gives_up_at_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    slept: list[float] = []
+    ends_after = 3
+    monkeypatch.setattr(time, "sleep", slept.append)
+    monkeypatch.setattr(
+        processes, "tree", lambda _pid: iter([NO_PID, NO_PID + 1] if len(slept) < ends_after else [NO_PID])
+    )
+    kill_all(NO_PID)
+    assert slept == [KILL_ROUND_S] * 3, "its own process does not count"
+    ends_after = 1 << 20
+    slept.clear()
+    kill_all(NO_PID)
+    assert len(slept) == KILL_ROUNDS
+
+
+def test_a_control_group_is_killed_by_its_file(tmp_path: Path) -> None:
+    kill_cgroup(str(tmp_path))
+    assert (tmp_path / "cgroup.kill").read_text() == "1"
+    kill_cgroup("")
+    kill_cgroup(str(tmp_path / "none"))
