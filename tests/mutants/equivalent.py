@@ -22,6 +22,12 @@ EQUIVALENT: dict[tuple[str, str, str, str], str] = {
         "self._arrivals = 1",
     ): "the number of an arrival is only compared with others",
     (
+        "core/engine/extenders.py",
+        "rank[row] += score",
+        "rank[~left] = -1",
+        "rank[~left] = -2",
+    ): "first_best takes no negative rank",
+    (
         "core/engine/in_flight.py",
         "self._by_node: dict[str, dict[str, Nomination]] = {}",
         "self._version = 0",

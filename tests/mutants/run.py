@@ -51,7 +51,7 @@ WIDER = {
     "server/placing": ("tests/server/scheduling", "tests/agent/test_control_planes.py"),
     "store": ("tests/server/registry/test_stores.py", "tests/server/faults/test_disk_full.py"),
     "agent": ("tests/sim/nodes",),
-    "core/engine": ("tests/core/gang", "tests/core/queue", "tests/loop/scheduling"),
+    "core/engine": ("tests/core/gang", "tests/core/queue", "tests/scenarios", "tests/loop/scheduling"),
 }
 """By area: tests elsewhere that are about it, too."""
 RUNNING: set[int] = set()

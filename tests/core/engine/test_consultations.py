@@ -80,6 +80,16 @@ def test_an_answer_from_before_the_pod_was_held_for_a_while_does_not_count() -> 
     assert placed(world.step(5, [ExtenderSaid(again.ask, nodes=("n2",))])) == [("web", "n2")]
 
 
+def test_an_answer_about_a_pod_that_is_held_does_not_let_it_go() -> None:
+    world = engine(FILTERS)
+    (ask,) = asks(world.step(0, [*nodes("n1"), waiting("web")]))
+    world.step(1, [waiting("web", labels=GANG)])
+    assert world.step(2, [ExtenderSaid(ask.ask, nodes=("n1",))]) == []
+    entry = world.queue.get("default/web")
+    assert entry is not None
+    assert entry.state is QueueState.GATED
+
+
 def test_evictions_do_not_help_on_a_node_that_an_extender_leaves_out_without_a_reason() -> None:
     world = engine(FILTERS)
     (ask,) = asks(world.step(0, [*nodes("n1"), waiting("web")]))

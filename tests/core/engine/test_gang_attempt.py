@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from builders import node, pod
 from gang_world import RACK, World, bound, member, nodes, of, team
@@ -13,7 +14,7 @@ from situate.core.effects import BindVolumes, Evict, Nominate, SetCondition
 from situate.core.engine import gang_attempt
 from situate.core.model.named import NamedObject
 from situate.core.model.node import Node
-from situate.core.model.pod import Pod, PodCondition, PodSchedulingGate
+from situate.core.model.pod import Pod, PodCondition, PodSchedulingGate, PodStatus
 from situate.core.queue.queued_pod import QueueState
 from storage_builders import claimed, reached_from, storage_class, volume, waiting
 
@@ -189,3 +190,11 @@ def test_a_gang_is_planned_again_for_its_volumes_a_limited_number_of_times(
     world = with_volumes({"v1": "a", "v2": "b", "v3": "b"})
     effects = world.arrive(*writers(3))
     assert len(of(BindVolumes, effects)) == (3 if placed else 0)
+
+
+def test_a_pod_that_goes_elsewhere_for_its_volume_leaves_the_others_their_plan() -> None:
+    world = with_volumes({"v1": "a", "v2": "b", "v3": "b"})
+    first, second, third = writers(3)
+    pods = [replace(one, status=PodStatus(nominated_node_name="n0")) for one in (first, second)]
+    effects = of(BindVolumes, world.arrive(*pods, third))
+    assert {one.pod.name: one.node for one in effects} == {"t0": "n0", "t1": "n1", "t2": "n1"}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from builders import node, pod
-from situate.core.changes import Change, EvictFailed, Leading, NodeSeen, PodGone, PodRef, PodSeen
+from situate.core.changes import BindDone, Change, EvictFailed, Leading, NodeGone, NodeSeen, PodGone, PodRef, PodSeen
 from situate.core.config.defaults import default_configuration
 from situate.core.effects import Bind, Effect, Evict, Nominate, Report
 from situate.core.engine.engine import Engine
@@ -84,6 +84,7 @@ def test_an_eviction_that_fails_is_tried_again_ever_later_and_in_the_end_given_u
     effects = engine.step(now, [EvictFailed(VICTIM, "no")])
     assert (nominated(effects), state_of(engine, "boss")) == ([("boss", "")], QueueState.BACKOFF)
     assert evicted(engine.step(now + 500, [])) == []
+    assert evicted(engine.step(now + 60 * SECOND, [])) == ["v"], "it may be tried anew"
 
 
 def test_a_failure_to_evict_a_pod_that_nobody_evicts_is_ignored() -> None:
@@ -106,6 +107,15 @@ def test_an_eviction_is_not_tried_again_if_the_victim(change: Change) -> None:
     assert evicted(engine.step(501, [])) == []
 
 
+def test_a_victim_that_is_on_another_node_by_now_may_be_evicted_there() -> None:
+    engine = preempting()
+    engine.step(1, [*nodes("n2"), EvictFailed(VICTIM, "no"), running("v", "n2")])
+    engine.step(501, [])
+    chief = PodSeen(pod("chief", uid="chief", cpu="4", priority=20, node_selector={"disk": "ssd"}))
+    disk = NodeSeen(node("n2", cpu="4", memory="8Gi", pods="110", labels={"disk": "ssd"}))
+    assert evicted(engine.step(502, [disk, chief])) == ["v"]
+
+
 # -- nominations -----------------------------------------------------------------------------------------------------
 
 
@@ -113,7 +123,37 @@ def test_a_nomination_ends_when_its_victims_have_not_left_in_time() -> None:
     engine = preempting()
     assert nominated(engine.step(NOMINATION_LIMIT_MS - 1, [])) == []
     assert nominated(engine.step(NOMINATION_LIMIT_MS, [])) == [("boss", "")]
-    assert state_of(engine, "boss") is QueueState.BACKOFF
+    assert (state_of(engine, "boss"), engine.queue.unschedulable()) == (QueueState.BACKOFF, [])
+    entry = engine.queue.get("default/boss")
+    assert entry is not None
+    assert entry.nominated == ""
+
+
+@pytest.mark.parametrize(
+    "changes", [pytest.param([NodeGone("n1")], id="with its node"), pytest.param([], id="in vain")]
+)
+def test_a_gated_pod_whose_nomination_ends_stays_gated(changes: list[Change]) -> None:
+    engine = Engine(default_configuration())
+    engine.step(0, [*nodes("n1"), boss(nominated_node_name="n1", scheduling_gates=(PodSchedulingGate(name="g"),))])
+    assert nominated(engine.step(NOMINATION_LIMIT_MS, changes)) == [("boss", "")]
+    assert state_of(engine, "boss") is QueueState.GATED
+
+
+def test_the_time_limit_of_a_nomination_that_has_ended_does_nothing() -> None:
+    engine = preempting()
+    assert bound(engine.step(5 * SECOND, [PodGone(VICTIM)])) == [("boss", "n1")]
+    engine.step(6 * SECOND, [BindDone(PodRef("default", "boss", "boss"), 2)])
+    assert engine.step(NOMINATION_LIMIT_MS, []) == []
+
+
+def test_the_time_limit_of_a_nomination_is_not_that_of_the_one_before() -> None:
+    engine = Engine(default_configuration())
+    engine.step(0, [Leading(False), *nodes("n1", "n2"), boss(nominated_node_name="n1")])
+    engine.step(100 * SECOND, [boss(nominated_node_name="n2")])
+    engine.step(NOMINATION_LIMIT_MS, [])
+    assert len(engine.state.nominations) == 1
+    engine.step(NOMINATION_LIMIT_MS + 100 * SECOND, [])
+    assert len(engine.state.nominations) == 0
 
 
 def test_a_pod_that_changes_keeps_its_nomination_and_the_time_it_ends() -> None:
@@ -143,12 +183,14 @@ def test_a_nomination_ends_when_a_more_important_pod_gets_the_node(priority: int
     assert nominated(effects) == ([("lesser", "")] if ends else []) + [("boss", "n1")]
 
 
-def test_a_pod_whose_nomination_ends_because_its_node_is_taken_may_be_placed_at_once() -> None:
-    engine = preempting()
-    chief = PodSeen(pod("chief", uid="chief", cpu="4", priority=20))
+def test_a_pod_whose_node_a_more_important_one_gets_looks_for_another_at_once() -> None:
+    engine = Engine(default_configuration())
+    disk = NodeSeen(node("n1", cpu="4", memory="8Gi", pods="110", labels={"disk": "ssd"}))
+    engine.step(0, [disk, *nodes("n2"), running("v", "n1"), running("w", "n2", priority=5), boss()])
+    chief = PodSeen(pod("chief", uid="chief", cpu="4", priority=20, node_selector={"disk": "ssd"}))
     effects = engine.step(5 * SECOND, [chief])
-    assert nominated(effects)[:2] == [("boss", ""), ("chief", "n1")]
-    assert bound(engine.step(9 * SECOND, nodes("n2"))) != []
+    assert nominated(effects) == [("boss", ""), ("chief", "n1"), ("boss", "n2")]
+    assert evicted(effects) == ["w"]
 
 
 def test_a_standby_follows_the_leader_from_node_to_node() -> None:
