@@ -92,6 +92,62 @@ def test_a_full_disk_refuses_the_write_and_nothing_of_it_is_there() -> None:
     connection.close()
 
 
+def test_a_store_says_that_it_is_full_compacts_by_itself_and_says_so_no_longer(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_module, "LOOK_S", 0.01)
+
+    async def story(store: SqliteStore) -> None:
+        assert store.problem == ""
+        with suppress(StoreFullError):
+            while True:
+                await store.commit([], [Put("/a", bytes(60_000))])
+        assert store.problem.startswith(f"there is no room for {path}: writes are refused, and deletes still work")
+        while store.problem:  # nobody writes: the old values are swept all the same
+            await asyncio.sleep(0.01)
+        await store.commit([], [Put("/a", bytes(60_000))])
+
+    tell(path, story, limit_bytes=2_000_000)
+
+
+def test_a_compaction_that_was_refused_is_tried_at_the_next_refusal(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_module, "LOOK_S", 3600)
+    compacted: list[Revision] = []
+
+    async def story(store: SqliteStore) -> None:
+        real = store.compact
+
+        async def refused_at_first(revision: Revision) -> None:
+            compacted.append(revision)
+            if len(compacted) == 1:
+                raise StoreFullError("no room")
+            await real(revision)
+
+        monkeypatch.setattr(store, "compact", refused_at_first)
+        while len(compacted) < 2:
+            with suppress(StoreFullError):
+                await store.commit([], [Put("/a", bytes(60_000))])
+            await asyncio.sleep(0)
+        newest = await store.revision()
+        assert compacted == [newest, newest]
+
+    tell(path, story, limit_bytes=2_000_000)
+
+
+def test_what_failed_in_a_transaction_of_several_statements_is_rolled_back() -> None:
+    connection = Disk().connect()
+    prepare(connection)
+    log = TransactionLog(connection)
+    log.grant(LeaseId(7), 60)
+    with pytest.raises(apsw.ConstraintError):
+        log.grant(LeaseId(7), 60)
+    assert log.commit([_put("/a", b"1")])[0] == [Committed(Revision(2))]
+    log.grant(LeaseId(8), 60)
+    connection.close()
+
+
 # ── a disk that fails ───────────────────────────────────────────────────────────────────────────────────────────────
 
 

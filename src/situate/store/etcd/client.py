@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import grpc
 
-from situate.store.errors import ClosedError, StoreError, UnavailableError
+from situate.store.errors import ClosedError
 from situate.store.etcd.errors import explained, is_final, wants_new_token
 from situate.store.etcd.protocol import AUTHENTICATE, LEASE_KEEP_ALIVE, RANGE, Method
 from situate.store.etcd.settings import RECEIVE_BYTES, EtcdSettings
@@ -88,17 +88,17 @@ class EtcdClient:
         """Call once. AioRpcError if it was not answered. Retries only after a refused token: then nothing was done."""
         channel = self.channel()
         within_s = self.settings.request_s if timeout_s is None else timeout_s
-        for last in (False, True):
+        refused = False
+        while True:
             try:
                 return await self._call(channel, method, request, await self._metadata(channel), within_s)
             except grpc.aio.AioRpcError as error:
-                if wants_new_token(error) and not last:
-                    self._token = ""
+                if wants_new_token(error) and not refused:
+                    self._token, refused = "", True
                     continue
                 if not is_final(error):
                     self.next_endpoint(channel)
                 raise
-        raise UnavailableError("etcd accepts none of our tokens")
 
     async def probe(self, tick: Callable[[], None]) -> None:
         """Probe with reads until closed. Leave an endpoint that does not answer, and set `problem`. Call `tick`
@@ -117,8 +117,6 @@ class EtcdClient:
                 self.problem = f"{explained(error)} (endpoint {endpoint})"
                 if len(self._channels) > 1:
                     self._give_up(channel)
-            except StoreError as error:
-                self.problem = str(error)
             else:
                 if down_since is not None:
                     _log.warning("etcd answers again: endpoint=%s after_s=%.1f", endpoint, now - down_since)
