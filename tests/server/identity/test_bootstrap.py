@@ -220,3 +220,10 @@ def test_another_server_may_be_faster_and_any_other_failure_is_told(error: Statu
     with pytest.raises(StatusError) as raised:
         asyncio.run(bootstrap(memory, "a certificate"))
     assert raised.value is error
+
+
+def test_a_role_that_gathers_nothing_is_not_rewritten(memory: Memory) -> None:
+    rule = {"verbs": ["get"], "apiGroups": [""], "resources": ["pods"], "resourceNames": []}
+    memory.put({"apiVersion": RBAC, "kind": "ClusterRole", "metadata": {"name": "mine"}, "rules": [rule]})
+    assert written(memory) == 0
+    assert read(memory, "clusterroles", "mine")["rules"] == [rule]

@@ -80,6 +80,8 @@ def test_a_line_is_an_event_of_kubernetes(tmp_path: Path) -> None:
         (CREATE, 201, True),
         (CREATE, 403, True),
         (Attributes("list", "", "pods"), 200, False),
+        (Attributes("list", "", "pods"), 399, False),
+        (Attributes("list", "", "pods"), 400, True),
         (Attributes("list", "", "pods"), 403, True),
         (Attributes("get", path="/healthz"), 200, False),
         (Attributes("get", path="/readyz/etcd"), 500, False),

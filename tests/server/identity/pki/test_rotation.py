@@ -84,6 +84,8 @@ def test_the_former_authority_counts_no_more_when_the_overlap_ends(authority: Au
         assert is_issued_by(served(one), one.certificate)
         assert x509.load_pem_x509_certificates(one.bundle) == [one.certificate]
     assert not (authority.folder / PREVIOUS).exists()
+    assert (authority.folder / "ca.crt").read_bytes() == authority.pem
+    assert (authority.folder / "ca.crt").stat().st_mode & 0o777 == 0o644
     names = served(authority).extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     assert "one.example" in names.get_values_for_type(x509.DNSName)
     with pytest.raises(IdentityError, match="no rotation of the authority is under way"):
