@@ -1,7 +1,9 @@
 """What an agent last knew, on disk."""
 
+import os
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from situate.agent.checkpoint import Checkpoint, CheckpointError, load, save
@@ -41,3 +43,28 @@ def test_one_of_another_node_is_refused(tmp_path: Path) -> None:
     save(tmp_path / "f", HELD)
     with pytest.raises(CheckpointError, match="of another node"):
         load(tmp_path / "f", "m")
+
+
+def test_one_of_another_format_is_refused(tmp_path: Path) -> None:
+    save(tmp_path / "f", msgspec.structs.replace(HELD, format=2))
+    with pytest.raises(CheckpointError, match=r"another node or format \(n, 2\)"):
+        load(tmp_path / "f", "n")
+
+
+def test_one_that_cannot_be_read_is_said_to(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match="Is a directory"):
+        load(tmp_path, "n")
+
+
+def test_the_new_one_is_on_disk_before_it_replaces_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    save(tmp_path / "f", HELD)
+    old, newer = (tmp_path / "f").read_bytes(), msgspec.structs.replace(HELD, versions={"u": 4})
+    synced: list[tuple[bytes, bytes]] = []
+
+    def sync(_file: int) -> None:
+        synced.append(((tmp_path / "f").read_bytes(), (tmp_path / "f.new").read_bytes()))
+
+    monkeypatch.setattr(os, "fsync", sync)
+    save(tmp_path / "f", newer)
+    assert synced == [(old, (tmp_path / "f").read_bytes())]
+    assert load(tmp_path / "f", "n") == newer

@@ -103,7 +103,7 @@ def test_what_bears_a_mark_is_killed_with_its_session_and_nothing_else_is(some: 
     here = some.begin("echo begun; sleep 100", mark=mark, session=False)
     others = [some.begin("echo; sleep 100", mark=mark + "x"), some.begin("echo; sleep 100", session=False)]
     found = [marked.pid, *tree(marked.pid), here.pid, *tree(here.pid)]
-    assert kill_marked(mark) == len(found)
+    assert kill_marked(mark) >= len(found), "a shell may have begun its last command since"
     assert not any(lives(pid) for pid in found)
     assert all(lives(one.pid) for one in others)
     assert kill_marked(mark) == 0
