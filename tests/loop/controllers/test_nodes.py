@@ -194,3 +194,31 @@ def test_who_does_not_see_leases_judges_nobody() -> None:
         assert lives.judged
 
     story(told)
+
+
+def test_an_outage_stops_what_was_decided_before_it() -> None:
+    """The second effect of a call waits for the first, which waits for the store; meanwhile nodes may have come back."""
+
+    async def told(lives: Lives) -> None:
+        store = asyncio.Event()
+
+        async def perform(effect: Effect) -> WriteResult | None:
+            lives.asked.append(effect)
+            if len(lives.asked) == 1:
+                await store.wait()
+            return None
+
+        lives.perform = perform  # type: ignore[method-assign]
+        lives.runner.seen(PODS, pod())
+        await lives.turn(GRACE + ASLEEP_MS)
+        assert len(lives.asked) == 1
+        lives.runner.leases_seen(False)
+        lives.runner.leases_seen(True)
+        store.set()
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert len(lives.asked) == 1
+        await lives.turn(GRACE + ASLEEP_MS)
+        assert len(lives.asked) > 2, "it is decided again, and done"
+
+    story(told)

@@ -267,6 +267,11 @@ class Runner:
         if requeue_at is not None:
             self._put(task, requeue_at)
 
+    @property
+    def _judged_since(self) -> Millis | None:
+        """Since when nodes are judged by their heartbeats; None: they are not."""
+        return None if self.view.heartbeats is None else self.view.heartbeats.since
+
     def _left(self, flow: str) -> None:
         self._running_in[flow] -= 1
         if not self._running_in[flow]:
@@ -320,6 +325,7 @@ class Runner:
         """Call the controller, perform its effects, and wait until we see them."""
         begun = time.perf_counter()
         owner, outcome = self._outcome(task)
+        judged = self._judged_since
         took_s = time.perf_counter() - begun
         if took_s > SLOW_S:
             self._report_slow(task, took_s)
@@ -331,6 +337,8 @@ class Runner:
         try:
             for part in batches(outcome.effects):
                 for start in range(0, len(part), AT_ONCE):
+                    if self._judged_since != judged:
+                        return self._clock()  # an outage overtook it: what it knew of nodes may be wrong
                     try:
                         written += await self._perform(flow, task, owner, part[start : start + AT_ONCE])
                     except Exception as error:

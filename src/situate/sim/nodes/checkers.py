@@ -247,7 +247,7 @@ class NodeCheckers:
             self._log.violation(f"{what} though {down} of the {len(zone)} nodes of its zone are lost")
         elif last is not None and last[1] is self._server:
             since = (now - last[0]) * self._server.clock.rate
-            if since < 1 / rate - SLACK_S:
+            if since < 1 / rate - SLACK_S - self._late_s:
                 self._log.violation(f"{what} {since:.1f} s after another of its zone")
         self._last_given_up[node.zone] = now, self._server
 
