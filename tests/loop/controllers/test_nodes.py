@@ -197,7 +197,7 @@ def test_who_does_not_see_leases_judges_nobody() -> None:
 
 
 def test_an_outage_stops_what_was_decided_before_it() -> None:
-    """The second effect of a call waits for the first, which waits for the store; meanwhile nodes may have come back."""
+    """The second effect of a call waits for the first, which waits for the store: nodes may be back by then."""
 
     async def told(lives: Lives) -> None:
         store = asyncio.Event()
