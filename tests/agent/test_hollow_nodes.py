@@ -397,6 +397,21 @@ def test_a_node_does_not_acknowledge_pods_that_it_has_not_seen() -> None:
     assert plane.times("renew")[0] > 5
 
 
+def test_a_pod_that_was_gone_has_to_be_seen_again() -> None:
+    plane = TimedPlane()
+    given = pod()
+    given["spec"]["nodeName"] = "node-1"
+    versions: list[int] = []
+
+    def only_snapshot() -> None:
+        plane.pods_held["p"] = given
+        plane.tell_snapshot()
+        versions.append(plane.version)
+
+    plane.play(9, (1, plane.bind), (3, lambda: plane.drop("p")), (5, only_snapshot), nodes=1)
+    assert max(one.acknowledged for one in plane.renewals) == versions[0] - 1
+
+
 def test_pods_of_other_nodes_are_left_alone() -> None:
     plane = TimedPlane()
     plane.play(5, (1, lambda: plane.bind(node="elsewhere")))

@@ -96,6 +96,9 @@ def test_a_node_in_another_process_is_said_to_be_so(tmp_path: Path) -> None:
     [
         pytest.param(b"", "cannot read logs from the agent of node n1", id="says nothing"),
         pytest.param(b"HTTP/1.1 400 Bad Request\r\n\r\n", "xxx", id="says no without end"),
+        pytest.param(
+            b"HTTP/1.1 302 Found\r\nLocation: https://127.0.0.1:1/\r\n\r\n", "xxx", id="sends the server elsewhere"
+        ),
     ],
 )
 def test_an_agent_that_does_not_answer_as_it_should_is_not_heard_out(
