@@ -1,9 +1,9 @@
 """Hollow nodes, many in one process: they register, renew their leases, and simulate their pods.
 
 One watch each for pods, snapshots and nodes serves all of them. What goes wrong with one pod or one node is logged, and
-the others go on. A heap holds the next transition of each pod; a failed
-status report is retried TRIES times, then the pod waits for its next change. Lease renewals are spread over the renew
-interval. A node acknowledges a new snapshot with its lease, a moment later, together with what came meanwhile.
+the others go on. A heap holds the next transition of each pod; a failed status report is retried with backoff, as a
+kubelet does. Lease renewals are spread over the renew interval. A node acknowledges a new snapshot with its lease, a
+moment later, together with what came meanwhile.
 """
 
 from __future__ import annotations
@@ -43,11 +43,14 @@ REPORTS_AT_ONCE: Final = 32
 REGISTERED_AT_ONCE: Final = 16
 RENEWED_AT_ONCE: Final = 16
 TRIES: Final = 5
+"""After so many, a report that fails is logged."""
 ACK_S: Final = 0.1
 """Versions of this time are acknowledged together."""
 TICK_S: Final = 0.05
 """Renewals of this time go together: a timer for each would cost as much again."""
 RETRY_MS: Final = 500
+RETRY_LAST_MS: Final = 5_000
+"""The longest wait before a report is tried again."""
 START_TRIES: Final = 2
 """How often a node tries to register before the others go on without it."""
 LATE_S: Final = 5.0
@@ -306,12 +309,10 @@ class HollowNodes:
                 continue
             except Exception as error:  # noqa: BLE001 - refused, or an odd pod: either way, it is about this pod
                 tracked.tries += 1
-                if tracked.tries < TRIES:
-                    self._plan(key, transition, tracked, RETRY_MS << tracked.tries)
-                else:
-                    _log.warning(
-                        "Cannot report a pod's status; giving up", pod="/".join(key), err=describe_error(error)
-                    )
+                wait_ms = min(RETRY_MS << min(tracked.tries, TRIES), RETRY_LAST_MS)
+                self._plan(key, transition, tracked, wait_ms)
+                if tracked.tries == TRIES:
+                    _log.warning("Cannot report a pod's status; retrying", pod="/".join(key), err=describe_error(error))
 
     async def _next(self) -> tuple[Key, PodTransition, _TrackedPod]:
         """The next transition that is due, of a pod that has not changed since it was planned."""
