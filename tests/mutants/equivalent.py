@@ -135,6 +135,18 @@ EQUIVALENT: dict[tuple[str, str, str, str], str] = {
         "lease = LeaseId(secrets.randbits(LEASE_BITS) + 1)",
         "lease = LeaseId(secrets.randbits(LEASE_BITS) + 2)",
     ): "the number is random, and positive either way",
+    (
+        "store/etcd/watch.py",
+        "self._interrupted = False",
+        "self._quiet = 0",
+        "pass",
+    ): "a tick counts only while somebody reads, and each read sets it to 0 first",
+    (
+        "store/etcd/watch.py",
+        "self._interrupted = False",
+        "self._quiet = 0",
+        "self._quiet = 1",
+    ): "a tick counts only while somebody reads, and each read sets it to 0 first",
 }
 """By path, the line above, the lines before and the lines after."""
 
