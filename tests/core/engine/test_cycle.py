@@ -248,3 +248,19 @@ def test_the_pods_of_a_node_that_left_are_in_nobody_s_way() -> None:
     assert state_of(world, "web") is QueueState.UNSCHEDULABLE
     world.step(5 * SECOND, [NodeGone("n1")])
     assert bound(world.step(9 * SECOND, [*nodes("n1"), PodGone(PodRef("default", "old", "old"))])) == [("web", "n1")]
+
+
+# -- who is held -----------------------------------------------------------------------------------------------------
+
+
+def test_a_pod_that_is_held_for_its_gang_is_told_why_in_its_condition_and_in_an_event() -> None:
+    world = engine()
+    effects = world.step(0, [*nodes("n1"), PodSeen(member("t0", 2))])
+    reason = "waiting for 1 more pod of gang default/train: 1 of 2 are here"
+    assert told(effects) == [("t0", "WaitingForGang", reason)]
+    assert [(one.type, one.reason, one.action, one.note) for one in effects if isinstance(one, Report)] == [
+        ("Normal", "WaitingForGang", "Scheduling", reason)
+    ]
+    entry = world.queue.get("default/t0")
+    assert entry is not None
+    assert (entry.state, entry.message) == (QueueState.GATED, reason)

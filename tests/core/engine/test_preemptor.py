@@ -16,6 +16,7 @@ from situate.core.engine.in_flight import NOMINATION_LIMIT_MS
 from situate.core.engine.preemptor import EVICT_TRIES
 from situate.core.model.pod import PodSchedulingGate
 from situate.core.queue.queued_pod import QueueState
+from worlds import HOST, distance, near
 
 SECOND = 1_000
 VICTIM = PodRef("default", "v", "v")
@@ -122,8 +123,10 @@ def test_a_victim_that_is_on_another_node_by_now_may_be_evicted_there() -> None:
 def test_a_nomination_ends_when_its_victims_have_not_left_in_time() -> None:
     engine = preempting()
     assert nominated(engine.step(NOMINATION_LIMIT_MS - 1, [])) == []
+    came = sum(engine.metrics.incoming.values())
     assert nominated(engine.step(NOMINATION_LIMIT_MS, [])) == [("boss", "")]
     assert (state_of(engine, "boss"), engine.queue.unschedulable()) == (QueueState.BACKOFF, [])
+    assert sum(engine.metrics.incoming.values()) == came + 1, "it came to the backoff queue once"
     entry = engine.queue.get("default/boss")
     assert entry is not None
     assert entry.nominated == ""
@@ -187,6 +190,35 @@ def test_a_pod_whose_node_a_more_important_one_gets_looks_for_another_at_once() 
     engine = Engine(default_configuration())
     disk = NodeSeen(node("n1", cpu="4", memory="8Gi", pods="110", labels={"disk": "ssd"}))
     engine.step(0, [disk, *nodes("n2"), running("v", "n1"), running("w", "n2", priority=5), boss()])
+    chief = PodSeen(pod("chief", uid="chief", cpu="4", priority=20, node_selector={"disk": "ssd"}))
+    effects = engine.step(5 * SECOND, [chief])
+    assert nominated(effects) == [("boss", ""), ("chief", "n1"), ("boss", "n2")]
+    assert evicted(effects) == ["w"]
+
+
+def test_a_pod_that_gets_another_node_leaves_the_first_to_those_who_wait_for_it() -> None:
+    engine = Engine(default_configuration())
+    disk = NodeSeen(node("n2", cpu="4", memory="8Gi", pods="110", labels={"disk": "ssd"}))
+    picky = {"node_selector": {"disk": "ssd"}, "nominated_node_name": "n1"}
+    held = boss(scheduling_gates=(PodSchedulingGate(name="g"),), **picky)
+    engine.step(0, [*nodes("n1"), disk, running("w", "n2", priority=5), held])
+    assert bound(engine.step(1, [PodSeen(pod("small", uid="small", cpu="4"))])) == []
+    effects = engine.step(5 * SECOND, [boss(**picky)])
+    assert (nominated(effects), evicted(effects)) == ([("boss", "n2")], ["w"])
+    assert bound(effects) == [("small", "n1")]
+
+
+def test_a_pod_that_loses_its_node_looks_for_another_though_what_it_waits_for_did_not_happen() -> None:
+    """It shuns others, and not itself: that its own nomination ends is no event for it."""
+    engine = Engine(default_configuration())
+    room: dict[str, Any] = {"cpu": "4", "memory": "8Gi", "pods": "110"}
+    both = [
+        NodeSeen(node(name, labels={HOST: name, "disk": kind}, **room)) for name, kind in (("n1", "ssd"), ("n2", ""))
+    ]
+    shunned = {"labels": {"app": "a"}}
+    victims = [running("v", "n1", **shunned), running("w", "n2", priority=5, cpu="1", **shunned)]
+    effects = engine.step(0, [*both, *victims, boss(cpu="1", affinity=distance(near(HOST)))])
+    assert (nominated(effects), evicted(effects)) == ([("boss", "n1")], ["v"])
     chief = PodSeen(pod("chief", uid="chief", cpu="4", priority=20, node_selector={"disk": "ssd"}))
     effects = engine.step(5 * SECOND, [chief])
     assert nominated(effects) == [("boss", ""), ("chief", "n1"), ("boss", "n2")]
