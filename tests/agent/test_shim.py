@@ -85,3 +85,87 @@ def test_only_a_time_that_is_over_fences(text: str, fenced: bool, tmp_path: Path
 def test_without_a_fence_file_nothing_is_fenced(tmp_path: Path) -> None:
     assert not shim_in(tmp_path, fence=str(tmp_path / "none"))._is_fenced()
     assert not shim_in(tmp_path, fence=str(tmp_path))._is_fenced()
+
+
+# -- what a shim kills its container for -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def ended(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What was done to the container, instead of doing it to this test."""
+    done: list[str] = []
+    monkeypatch.setattr(shim, "kill_all", lambda *_: done.append("killed"))
+    monkeypatch.setattr(shim, "signal_group", lambda _pid, number: done.append(signal.Signals(number).name))
+    return done
+
+
+@pytest.mark.parametrize("count, most, killed", [(3, 3, False), (4, 3, True), (9, 3, True), (9, 0, False)])
+def test_a_container_with_too_many_processes_is_killed(
+    count: int, most: int, killed: bool, tmp_path: Path, ended: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shim, "tree", lambda _pid: iter(range(count)))
+    made = shim_in(tmp_path, processes=most)
+    made._look()
+    assert ended == (["killed"] if killed else [])
+    made._judge(-signal.SIGKILL)
+    assert (made._reason, made._message) == (("TooManyProcesses", "more than 3 processes") if killed else ("Error", ""))
+
+
+def test_a_container_whose_directory_is_gone_is_killed(tmp_path: Path, ended: list[str]) -> None:
+    made = shim_in(tmp_path)
+    made._look()
+    assert ended == []
+    made._order["directory"] = str(tmp_path / "none")
+    made._look()
+    assert ended == ["killed"]
+
+
+def test_a_container_of_a_fenced_node_is_killed_and_says_why(tmp_path: Path, ended: list[str]) -> None:
+    (tmp_path / "fence").write_text(json.dumps({"boot": BOOT, "dead_by": 0}))
+    made = shim_in(tmp_path, fence=str(tmp_path / "fence"))
+    made._look()
+    assert (ended, made._reason) == (["killed"], "Fenced")
+
+
+@pytest.mark.parametrize(
+    "numbers, done",
+    [
+        pytest.param([signal.SIGTERM], ["SIGTERM"], id="asked to stop"),
+        pytest.param([signal.SIGUSR1], ["killed"], id="to be killed"),
+        pytest.param([signal.SIGTERM, signal.SIGUSR1], ["killed"], id="both"),
+        pytest.param([signal.SIGCHLD], [], id="a child has exited"),
+    ],
+)
+def test_what_a_signal_does(numbers: list[int], done: list[str], tmp_path: Path, ended: list[str]) -> None:
+    shim_in(tmp_path)._signalled(bytes(numbers))
+    assert ended == done
+
+
+@pytest.mark.parametrize(
+    "status, events, reason",
+    [
+        pytest.param(0, None, "Completed", id="it is done"),
+        pytest.param(3, None, "Error", id="it failed"),
+        pytest.param(-signal.SIGKILL, None, "Error", id="it was killed, without a control group"),
+        pytest.param(-signal.SIGKILL, "low 0\noom 1\noom_kill 1\n", "OOMKilled", id="for want of memory"),
+        pytest.param(-signal.SIGKILL, "oom 3\noom_kill 0\n", "Error", id="not for want of memory"),
+        pytest.param(-signal.SIGKILL, "oom_kill x\n", "Error", id="nobody knows why"),
+        pytest.param(-signal.SIGTERM, "oom_kill 1\n", "Error", id="another process was"),
+        pytest.param(0, "oom_kill 1\n", "Completed", id="another process was, and it went on"),
+    ],
+)
+def test_why_a_container_ended(status: int, events: str | None, reason: str, tmp_path: Path) -> None:
+    if events is not None:
+        (tmp_path / "memory.events").write_text(events)
+    made = shim_in(tmp_path, cgroup="" if events is None else str(tmp_path))
+    made._judge(status)
+    assert made._reason == reason
+
+
+def test_what_is_written_about_a_run_is_whole(tmp_path: Path) -> None:
+    made = shim_in(tmp_path)
+    made._write("ended", {"code": 3})
+    assert json.loads((tmp_path / "ended").read_text()) == {"code": 3}
+    assert not (tmp_path / "ended.new").exists()
+    made._order["directory"] = str(tmp_path / "none")
+    made._write("ended", {"code": 3})  # the run counts as lost
