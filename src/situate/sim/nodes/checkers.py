@@ -144,6 +144,8 @@ class NodeCheckers:
         self._let_go: set[tuple[str, str]] = set()
         self._late_s = late_s
         self._taken_back_at: dict[str, float] = {}
+        self._last_up_at = -inf
+        """When a node was up for the last time, if none is."""
         self._last_given_up: dict[str, tuple[float, ServerTimes]] = {}
 
     # -- containers
@@ -208,6 +210,7 @@ class NodeCheckers:
     def _gone(self, key: str) -> None:
         if key.startswith(NODES):
             self._log.record(f"node {key.removeprefix(NODES)} is deleted")
+            self._note_up()
             self.nodes.pop(key.removeprefix(NODES), None)
         elif key.startswith(PODS):
             self._log.record(f"pod {key.removeprefix(PODS)} is gone")
@@ -228,7 +231,13 @@ class NodeCheckers:
         elif before is not None and before.given_up is not None and new.given_up is None:
             self._log.record(f"node {name} is not given up any more")
             self._taken_back_at[name] = self._loop.now
+        self._note_up()
         self.nodes[name] = new
+
+    def _note_up(self) -> None:
+        """Before the nodes change: some node was up until now."""
+        if any(one.up for one in self.nodes.values()):
+            self._last_up_at = self._loop.now
 
     def _giving_up(self, name: str, node: NodeState) -> None:
         self.given_up += 1
@@ -258,7 +267,7 @@ class NodeCheckers:
             self._log.violation(f"{what} {since:.1f} s after the control plane started")
 
     def _all_lost(self, what: str) -> None:
-        if not any(one.up for one in self.nodes.values()):
+        if not any(one.up for one in self.nodes.values()) and self._loop.now - self._last_up_at >= self._late_s:
             self._log.violation(f"{what} though all nodes are lost")
 
     def _pod(self, key: str, body: dict[str, Any]) -> None:
