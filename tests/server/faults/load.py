@@ -12,6 +12,7 @@ from typing import Any
 import aiohttp
 
 from server.faults.history import Event, Read, Watched, Write
+from server.tls_session import TlsSession
 
 NAMESPACE = "default"
 MAPS = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
@@ -41,11 +42,10 @@ class Clients:
         """Writes that were refused because there was no room."""
         self.odd: list[str] = []
         """Answers that nobody should get."""
-        self._session: aiohttp.ClientSession | None = None
+        self._session: TlsSession | None = None
 
     async def __aenter__(self) -> "Clients":
-        connector = aiohttp.TCPConnector(ssl=self._tls, limit=0)
-        self._session = aiohttp.ClientSession(connector=connector)
+        self._session = TlsSession(self._tls)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -56,7 +56,7 @@ class Clients:
         if self._session is None:
             raise RuntimeError("not entered")
         limit = aiohttp.ClientTimeout(total=REQUEST_S)
-        async with self._session.request(method, self._url() + path, json=body, timeout=limit) as answer:
+        async with self._session.http.request(method, self._url() + path, json=body, timeout=limit) as answer:
             found: dict[str, Any] = json.loads(await answer.read())
             return answer.status, found
 
@@ -134,7 +134,7 @@ class Clients:
         if self._session is None:
             raise RuntimeError("not entered")
         limit = aiohttp.ClientTimeout(total=None, sock_connect=REQUEST_S)
-        async with self._session.get(self._url() + path, timeout=limit) as answer:
+        async with self._session.http.get(self._url() + path, timeout=limit) as answer:
             if answer.status != 200:
                 self.odd.append(f"a watch was answered with {answer.status}: {await answer.text()}")
                 return

@@ -12,6 +12,8 @@ from typing import Any
 import aiohttp
 from yarl import URL
 
+from server.tls_session import TlsSession
+
 ANSWER_S = 10.0
 """Without an answer for so long, a request counts as not answered."""
 BROKEN = (aiohttp.ClientError, ConnectionError, TimeoutError, asyncio.IncompleteReadError)
@@ -65,10 +67,10 @@ class Client:
         self.starts = 0
         """How often the server was started anew: an answer that was lost in between is nobody's fault."""
         self.tally = Tally()
-        self._session: aiohttp.ClientSession | None = None
+        self._session: TlsSession | None = None
 
     async def __aenter__(self) -> "Client":
-        self._session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=self.tls, limit=0))
+        self._session = TlsSession(self.tls)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -110,7 +112,7 @@ class Client:
             headers["Content-Type"] = request.content_type
         url = URL(self._url() + request.path, encoded=True)
         limit = aiohttp.ClientTimeout(total=ANSWER_S)
-        async with self._session.request(
+        async with self._session.http.request(
             request.method, url, data=request.body, headers=headers, timeout=limit
         ) as answer:
             return answer.status, (await answer.read()).decode(errors="replace")
