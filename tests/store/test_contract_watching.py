@@ -182,8 +182,18 @@ def test_closing_a_store_ends_its_watches(opener: Opener) -> None:
         await store.aclose()
         with pytest.raises(ClosedError):
             await waiting
-        with pytest.raises(ClosedError):
-            await get(store, "/a")
+        for asked in (
+            get(store, "/a"),
+            store.scan("/"),
+            store.revision(),
+            store.commit([], [Put("/b", b"")]),
+            store.compact(Revision(1)),
+            store.grant(60),
+            store.keep_alive(LeaseId(1)),
+            store.revoke(LeaseId(1)),
+        ):
+            with pytest.raises(ClosedError):
+                await asked
 
     tell(opener, story)
 

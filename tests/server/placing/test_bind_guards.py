@@ -338,6 +338,9 @@ def test_a_bound_pod_cannot_become_pending_again() -> None:
         pod = world.read("p")
         with pytest.raises(StatusError, match="pod p is bound, and cannot become pending"):
             extended(world, PODS, pod, {**pod, "spec": {"containers": pod["spec"]["containers"]}})
+        nominated = {**pod, "spec": {"containers": pod["spec"]["containers"]}, "status": {"nominatedNodeName": "n2"}}
+        with pytest.raises(StatusError, match="pod p is bound, and cannot become reserved"):
+            extended(world, PODS, pod, nominated)
 
     tell(story)
 

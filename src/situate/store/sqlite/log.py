@@ -93,8 +93,6 @@ class TransactionLog:
         answers: list[CommitAnswer] = [StoreFullError(NO_ROOM)] * len(transactions)
         for need in (Need.OVERWRITE, Need.DELETE):
             chosen = [at for at, wanted in enumerate(needs) if wanted >= need]
-            if not chosen:
-                break
             try:
                 made, batches = self._lending(partial(self._commit, [transactions[at] for at in chosen]), need)
             except StoreFullError:
