@@ -1,10 +1,13 @@
 """How a test of the store on etcd is told: under a prefix of its own."""
 
 import asyncio
+import itertools
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
+
+import pytest
 
 from situate.store.etcd.settings import EtcdSettings
 from situate.store.etcd.store import EtcdStore
@@ -24,6 +27,12 @@ async def opened(chosen: EtcdSettings) -> AsyncIterator[EtcdStore]:
         yield store
     finally:
         await store.aclose()
+
+
+def count_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every look at the event loop's clock is a millisecond later, however busy the machine is."""
+    looks = itertools.count()
+    monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: next(looks) / 1_000)
 
 
 def tell(story: Callable[[], Awaitable[None]]) -> None:
