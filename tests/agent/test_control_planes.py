@@ -177,6 +177,17 @@ def test_a_node_is_seen_as_it_changes() -> None:
     told(story)
 
 
+def test_a_report_of_a_node_changes_its_own_annotations_and_leaves_others() -> None:
+    async def story(world: World, plane: LocalControlPlane) -> None:
+        for annotations in ({"theirs": "1", "own": "1"}, {"own": "2"}):
+            node = world.read_node("n1")
+            await plane.register_node({**node, "metadata": {"name": "n1", "annotations": annotations}})
+        found = world.read_node("n1")["metadata"]["annotations"]
+        assert (found["theirs"], found["own"]) == ("1", "2")
+
+    told(story)
+
+
 def test_the_same_event_again_counts() -> None:
     async def story(world: World, plane: LocalControlPlane) -> None:
         from situate.agent.events import event_body

@@ -147,6 +147,12 @@ EQUIVALENT: dict[tuple[str, str, str, str], str] = {
         "self._quiet = 0",
         "self._quiet = 1",
     ): "a tick counts only while somebody reads, and each read sets it to 0 first",
+    (
+        "agent/shim_exec.py",
+        "self._selector.unregister(one.connection)",
+        "one.connection.close()",
+        "pass",
+    ): "nothing refers to the command any more after the next line, so Python closes its socket at once",
 }
 """By path, the line above, the lines before and the lines after."""
 
