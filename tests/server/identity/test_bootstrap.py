@@ -227,16 +227,3 @@ def test_a_role_that_gathers_nothing_is_not_rewritten(memory: Memory) -> None:
     memory.put({"apiVersion": RBAC, "kind": "ClusterRole", "metadata": {"name": "mine"}, "rules": [rule]})
     assert written(memory) == 0
     assert read(memory, "clusterroles", "mine")["rules"] == [rule]
-
-
-def test_our_own_roles_have_the_rights_that_kinds_declare() -> None:
-    rules = {role.name: role.object()["rules"] for role in ROLES if role.name.startswith("situate:")}
-    podgroups, ours = ["scheduling.x-k8s.io"], ["situate.dev"]
-    assert {"verbs": ["patch", "update"], "apiGroups": podgroups, "resources": ["podgroups/status"]} in rules[
-        "situate:scheduler"
-    ]
-    assert rules["situate:node"] == [
-        {"verbs": ["get", "list", "watch"], "apiGroups": ours, "resources": ["nodesnapshots"]}
-    ]
-    assert rules["situate:node-bootstrapper"] == [{"verbs": ["create"], "apiGroups": ours, "resources": ["nodejoins"]}]
-    assert [rule["resources"] for rule in rules["situate:aggregate-to-edit"]] == [["podgroups"]]
