@@ -16,10 +16,7 @@ import heapq
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
-from functools import lru_cache
 from typing import Any, Final, assert_never
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from situate.core.model.managed import ManagedNamespace
 from situate.core.model.managed_node import ManagedNode
@@ -46,6 +43,7 @@ from situate.loop.controllers.cache import (
 )
 from situate.loop.controllers.metrics import ControllerMetrics
 from situate.loop.controllers.port import ControllerPort, RefusedError, WriteResult
+from situate.loop.controllers.time_zones import utc_offset
 from situate.loop.drive import describe_error
 from situate.loop.fair_queue import FairQueue
 from situate.loop.fair_slots import FairSlots, SlotLimits
@@ -383,7 +381,7 @@ class Runner:
                     return None, ReconcileResult()
                 refused = self._refusals.get(task, "")
                 return ref_of(one), reconcile(
-                    one, view.objects, now, refused=refused, zones=_offset, heartbeats=self._heartbeats(now)
+                    one, view.objects, now, refused=refused, zones=utc_offset, heartbeats=self._heartbeats(now)
                 )
             case Collect(uid=uid):
                 item = view.graph.by_uid(uid)
@@ -488,18 +486,3 @@ class Runner:
             return self.view.progress(one.ref) >= one.revision
         item = self.view.has(one.ref)
         return item is None or item.ref.uid != one.ref.uid or item.meta.deletion_timestamp is not None
-
-
-@lru_cache(maxsize=256)
-def _zone(name: str) -> ZoneInfo | None:
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        return None
-
-
-def _offset(name: str, seconds: int) -> int | None:
-    """Seconds east of Greenwich in a zone at a moment; None: there is no such zone."""
-    zone = _zone(name or "UTC")
-    offset = None if zone is None else datetime.fromtimestamp(seconds, UTC).astimezone(zone).utcoffset()
-    return None if offset is None else int(offset.total_seconds())
