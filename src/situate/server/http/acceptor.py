@@ -23,7 +23,7 @@ from situate.server.http.connection import Connection, Listener
 from situate.server.identity.token_buckets import TokenBuckets
 
 BACKLOG: Final = 1024
-ACCEPTS: Final = 16
+ACCEPTS: Final = 8
 """How many connections are accepted in one turn of the event loop, and how many handshakes begin."""
 ADDRESSES: Final = 4_096
 """How many addresses have their handshakes counted."""
@@ -34,7 +34,7 @@ RETRY_S: Final = 1.0
 """How long to accept nothing when the process cannot open another socket."""
 SHUTDOWN_S: Final = 2.0
 """How long a client may take to answer TLS's close_notify."""
-EXPIRE_S: Final = 0.1
+EXPIRE_S: Final = 0.02
 """How often to close the clients that never began their handshake."""
 _log = Log(__name__)
 
