@@ -104,7 +104,7 @@ def isolation() -> tuple[str, ...]:
     if os.geteuid():
         return ()
     if shutil.which(command[0]) and not subprocess.run([*command, "true"], capture_output=True, check=False).returncode:
-        return command
+        return (*command, "sh", "-c", '"$@" & wait $!', "sh")  # the first process has to reap orphans
     sys.exit("mutants: root needs unshare(1), since a mutant of the agent may kill every process; or be a user")
 
 
