@@ -25,6 +25,8 @@ from situate.kube.errors import ApiError
 from situate.kube.kubeconfig import find_access
 
 KUBECTL = Path(__file__).parents[1] / "kubernetes" / "bin" / "kubectl"
+PYTHON = os.path.realpath(sys.executable)
+"""Not that of the virtual environment: a container's user may not be able to enter its directory."""
 WITHIN_S = 40.0
 STRATEGIC = "application/strategic-merge-patch+json"
 
@@ -121,7 +123,7 @@ def manifests(mark: str) -> str:
                         {
                             "name": "web",
                             "image": "python",
-                            "command": [sys.executable, "-u", "-m", "http.server", "--directory", "."],
+                            "command": [PYTHON, "-u", "-m", "http.server", "--directory", "."],
                             "args": ["$(SITUATE_PORT_HTTP)"],
                             "env": [{"name": "MARK", "value": mark}],
                             "ports": [{"name": "http", "containerPort": free_port(0)}],
@@ -252,11 +254,13 @@ def test_a_node_in_a_process_of_its_own(tmp_path: Path) -> None:
     words += ["--kubeconfig", str(_as_node(cluster, "own"))]
     try:
         with subprocess.Popen(words, cwd=tmp_path) as agent:
-            (tmp_path / "web.json").write_text(manifests("first"))
-            cluster.situate("apply", "-f", "web.json")
-            until(lambda: len(cluster.ready()) == 3)
-            assert all(port_of(cluster, one["metadata"]["name"]) for one in cluster.ready())
-            agent.send_signal(signal.SIGTERM)
+            try:
+                (tmp_path / "web.json").write_text(manifests("first"))
+                cluster.situate("apply", "-f", "web.json")
+                until(lambda: len(cluster.ready()) == 3)
+                assert all(port_of(cluster, one["metadata"]["name"]) for one in cluster.ready())
+            finally:
+                agent.send_signal(signal.SIGTERM)
         before = _servers(cluster)
         assert len(before) == 3
         assert {one["metadata"]["annotations"]["situate.dev/binding-version"] for one in cluster.pods()} == {"1"}
