@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import yaml
 
-from agent.world import processes_with
+from agent.world import PYTHON, processes_with
 from situate.agent.ports import free_port
 from situate.cli.control_plane.homes import shared_homes
 from situate.kube.client import Client
@@ -25,8 +25,6 @@ from situate.kube.errors import ApiError
 from situate.kube.kubeconfig import find_access
 
 KUBECTL = Path(__file__).parents[1] / "kubernetes" / "bin" / "kubectl"
-PYTHON = os.path.realpath(sys.executable)
-"""Not that of the virtual environment: a container's user may not be able to enter its directory."""
 WITHIN_S = 40.0
 STRATEGIC = "application/strategic-merge-patch+json"
 
@@ -267,10 +265,12 @@ def test_a_node_in_a_process_of_its_own(tmp_path: Path) -> None:
         with pytest.raises(ApiError, match="cannot read logs from the agent of node own"):
             cluster.api("GET", f"/api/v1/namespaces/default/pods/{cluster.pods()[0]['metadata']['name']}/log")
         with subprocess.Popen(words, cwd=tmp_path) as agent:
-            cluster.situate("delete", "-f", "web.json")
-            until(lambda: not cluster.pods() and not _servers(cluster))
-            until(lambda: not list((tmp_path / "own" / "pods").iterdir()))
-            agent.send_signal(signal.SIGTERM)
+            try:
+                cluster.situate("delete", "-f", "web.json")
+                until(lambda: not cluster.pods() and not _servers(cluster))
+                until(lambda: not list((tmp_path / "own" / "pods").iterdir()))
+            finally:
+                agent.send_signal(signal.SIGTERM)
     finally:
         for one in _servers(cluster):
             os.kill(one, signal.SIGKILL)

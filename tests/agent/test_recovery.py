@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from agent.test_journey import Cluster, _as_node, until
-from agent.world import processes_with
+from agent.world import PYTHON, processes_with
 from situate.core.reconcile.nodes.fencing import FAST
 
 NAMES = ("a", "b")
@@ -39,7 +39,7 @@ def deployment(mark: str) -> dict[str, object]:
     container = {
         "name": "c",
         "image": "none",
-        "command": [sys.executable, "-c", "import time; time.sleep(1000)", mark],
+        "command": [PYTHON, "-c", "import time; time.sleep(1000)", mark],
         "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}},
     }
     template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [container]}}

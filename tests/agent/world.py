@@ -3,6 +3,8 @@
 import asyncio
 import contextlib
 import json
+import os
+import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -31,6 +33,8 @@ from situate.core.reconcile.nodes.reports import AgentReport
 WITHIN_S = 20.0
 QUICK = RestartBackoff(first_ms=50, most_ms=400)
 NODE = "this"
+PYTHON = os.path.realpath(sys.executable)
+"""Not that of the virtual environment: a container's user may not be able to enter its directory."""
 
 
 def container(name: str = "c", *command: str, **more: Any) -> dict[str, Any]:
