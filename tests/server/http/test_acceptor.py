@@ -36,6 +36,19 @@ def greeting(stack: ExitStack, where: tuple[str, int], address: str = "127.0.0.1
     return made
 
 
+class Noting(Acceptor):
+    """It notes whose handshakes start, and ends each at once."""
+
+    def __init__(self, listener: Listener, tls: ssl.SSLContext) -> None:
+        super().__init__(listener, tls)
+        self.started: list[str] = []
+
+    async def _shake_hands(self, accepted: socket.socket, connection: connection.Connection) -> None:
+        self.started.append(connection.address)
+        self._listener.left(connection)
+        accepted.close()
+
+
 def listener_of(here: World) -> Listener:
     assert here.server._listener is not None
     return here.server._listener
@@ -137,16 +150,9 @@ def test_addresses_take_turns_with_their_handshakes() -> None:
     async def story() -> None:
         limits = Limits()
         listener = Listener(lambda _: None, limits, FlowControl(limits, RequestMetrics()))
-        started: list[str] = []
-
-        class Noting(Acceptor):
-            async def _shake_hands(self, accepted: socket.socket, connection: connection.Connection) -> None:
-                started.append(connection.address)
-                accepted.close()
-
         accepting = Noting(listener, ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
         await accepting.start("127.0.0.1", 0)
-        where = accepting.sockets[0].getsockname()
+        where, started = accepting.sockets[0].getsockname(), accepting.started
         with ExitStack() as stack:
             for address in ["127.0.0.2"] * 9 + ["127.0.0.3"]:
                 greeting(stack, where, address)
@@ -162,17 +168,9 @@ def test_a_client_that_says_nothing_has_no_handshake_and_is_closed_after_a_while
     async def story() -> None:
         limits = Limits(handshake_s=0.3, connections_per_address=3)
         listener = Listener(lambda _: None, limits, FlowControl(limits, RequestMetrics()))
-        started: list[str] = []
-
-        class Noting(Acceptor):
-            async def _shake_hands(self, accepted: socket.socket, connection: connection.Connection) -> None:
-                started.append(connection.address)
-                listener.left(connection)
-                accepted.close()
-
         accepting = Noting(listener, ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
         await accepting.start("127.0.0.1", 0)
-        where = accepting.sockets[0].getsockname()
+        where, started = accepting.sockets[0].getsockname(), accepting.started
         with ExitStack() as stack:
             silent = [stack.enter_context(socket.create_connection(where)) for _ in range(3)]
             while listener.open < 3:
@@ -266,17 +264,9 @@ def test_a_connection_closed_before_its_handshake_began_leaves_its_turn_to_the_n
     async def story() -> None:
         limits = Limits(connections_per_address=4)
         listener = Listener(lambda _: None, limits, FlowControl(limits, RequestMetrics()))
-        started: list[str] = []
-
-        class Noting(Acceptor):
-            async def _shake_hands(self, accepted: socket.socket, connection: connection.Connection) -> None:
-                started.append(connection.address)
-                listener.left(connection)
-                accepted.close()
-
         accepting = Noting(listener, ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
         await accepting.start("127.0.0.1", 0)
-        where = accepting.sockets[0].getsockname()
+        where, started = accepting.sockets[0].getsockname(), accepting.started
         with ExitStack() as stack:
             # Many are accepted in one turn of the event loop: most are closed for the next before their task runs.
             for _ in range(60):

@@ -54,9 +54,11 @@ class _Accepted:
         self.connection: Connection | None = None
 
     def abort(self) -> None:
-        if self.task is not None:
-            self.task.cancel()
-        self._acceptor.drop(self)
+        if self.task is None:
+            self._acceptor.drop(self)
+        else:
+            self.task.cancel()  # its socket is closed after its transport
+            self._acceptor.uncount(self)
 
 
 class Acceptor:
@@ -72,7 +74,7 @@ class Acceptor:
         self._tasks: set[asyncio.Task[None]] = set()
         self._silent: dict[int, _Accepted] = {}
         """Clients that have said nothing yet, by descriptor, the oldest first."""
-        self._first_bytes = select.epoll() if hasattr(select, "epoll") else None
+        self._first_bytes = select.epoll() if tls is not None and hasattr(select, "epoll") else None
         """Of these clients. The event loop itself would handle all that are ready in one turn."""
         self._expiring: asyncio.TimerHandle | None = None
         self.sockets: list[socket.socket] = []
@@ -122,7 +124,7 @@ class Acceptor:
             client = _Accepted(self, accepted, str(where[0]), self._loop.time())
             if not self._listener.admit(client):
                 accepted.close()
-            elif self._tls is None or self._first_bytes is None:
+            elif self._first_bytes is None:
                 self._begin(client)
             else:
                 self._silent[accepted.fileno()] = client
@@ -165,9 +167,13 @@ class Acceptor:
     def drop(self, client: _Accepted) -> None:
         """Close a client whose handshake is not finished. May be called twice."""
         self._hear(client)
+        self.uncount(client)
+        client.socket.close()
+
+    def uncount(self, client: _Accepted) -> None:
+        """It makes room for another one. May be called twice."""
         self._listener.opened(client)
         self._listener.left(client if client.connection is None else client.connection)
-        client.socket.close()
 
     def _accept_again(self, listening: socket.socket) -> None:
         if listening in self.sockets:
