@@ -1,0 +1,1 @@
+"""Functions by library: one file each."""
