@@ -19,6 +19,7 @@ from situate.store.transactions import (
     Holds,
     Present,
     Put,
+    Refused,
     Write,
 )
 from store.single import create, delete, get, update
@@ -54,6 +55,40 @@ def test_an_update_needs_the_revision_that_it_was_made_for(opener: Opener) -> No
         assert found is not None
         assert (found.value, found.created, found.modified) == (b"2", first, second)
         refused(await update(store, "/absent", b"x", second))
+
+    tell(opener, story)
+
+
+def test_commits_made_at_once_have_a_revision_and_an_outcome_each(opener: Opener) -> None:
+    async def story(store: Store) -> None:
+        held = revision_of(await create(store, "/a", b"1"))
+        first, second, third, fourth = await store.commit_each(
+            [
+                ([At("/a", held)], [Put("/a", b"2")]),
+                ([At("/b", held)], [Put("/b", b"2")]),
+                ([], [Put("/c", b"2"), Delete("/c")]),
+                ([At("/d", ABSENT)], [Put("/d", b"2")]),
+            ]
+        )
+        assert isinstance(first, Committed)
+        assert isinstance(fourth, Committed)
+        assert len({held, first.revision, fourth.revision}) == 3
+        assert isinstance(second, Refused)
+        assert isinstance(third, InvalidRequestError)
+        found = [await get(store, key) for key in ("/a", "/b", "/c", "/d")]
+        assert [None if one is None else one.value for one in found] == [b"2", None, None, b"2"]
+        assert await store.commit_each([]) == []
+
+    tell(opener, story)
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite"], indirect=True)
+def test_a_store_of_its_own_counts_revisions_without_gaps(opener: Opener) -> None:
+    async def story(store: Store) -> None:
+        before = await store.revision()
+        found = [revision_of(await store.commit([], [Put("/a", b"")])) for _ in range(3)]
+        assert found == [before + 1, before + 2, before + 3]
+        assert await store.revision() == before + 3
 
     tell(opener, story)
 

@@ -72,6 +72,24 @@ def test_pages_are_all_of_one_revision_whatever_is_written_meanwhile(opener: Ope
     tell(opener, story)
 
 
+def test_a_page_of_the_past_counts_what_was_left_then(opener: Opener) -> None:
+    async def story(store: Store) -> None:
+        then = revision_of(await store.commit([], [Put(f"/p/{n}", b"") for n in range(6)]))
+        await store.commit([], [Put("/p/0", b"new"), Delete("/p/1"), Delete("/p/2"), Delete("/p/3"), Put("/p/x", b"")])
+        assert (await store.scan("/p/", at=then, limit=2)).remaining == 4
+        assert (await store.scan("/p/", at=then, after="/p/1", limit=2)).remaining == 2
+        assert (await store.scan("/p/", at=then, limit=5)).remaining == 1
+        assert (await store.scan("/p/", at=then, limit=6)).remaining == 0
+        assert (await store.scan("/p/", limit=2)).remaining == 2
+        await store.commit([], [Put(f"/q/{n}", b"") for n in range(4)])
+        then = await store.revision()
+        await store.commit([], [Put("/q/0-", b"new")])
+        page = await store.scan("/q/", at=then, limit=2)
+        assert ([entry.key for entry in page.entries], page.remaining) == (["/q/0", "/q/1"], 2)
+
+    tell(opener, story)
+
+
 def test_the_past_is_read_as_it_was(opener: Opener) -> None:
     async def story(store: Store) -> None:
         first = revision_of(await create(store, "/a", b"1"))

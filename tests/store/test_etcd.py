@@ -5,13 +5,13 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
-import grpc
 import pytest
 
 from situate.store.entries import Revision
 from situate.store.errors import InvalidRequestError, OutcomeUnknownError, UnavailableError
 from situate.store.etcd.client import EtcdClient
 from situate.store.etcd.protocol import LEASE_REVOKE, TXN
+from situate.store.etcd.rpc import RpcError, StatusCode
 from situate.store.etcd.store import EtcdStore
 from situate.store.transactions import Committed, Put
 from store.etcd_server import Etcd
@@ -55,10 +55,8 @@ def test_what_etcd_itself_refuses_is_not_sent_again(etcd_server: Etcd, monkeypat
                     return await try_once(self, call, request, timeout_s)
                 sent += 1
                 if sent == 1:
-                    raise grpc.aio.AioRpcError(
-                        grpc.StatusCode.INVALID_ARGUMENT,
-                        grpc.aio.Metadata(),
-                        grpc.aio.Metadata(),
+                    raise RpcError(
+                        StatusCode.INVALID_ARGUMENT,
                         details="etcdserver: request is too large",
                     )
                 return await try_once(self, call, request, timeout_s)

@@ -4,25 +4,24 @@ import asyncio
 from collections.abc import Awaitable, Callable, Generator
 from typing import Any
 
-import grpc
 import pytest
 
 from situate.store.errors import ClosedError, InvalidRequestError, UnavailableError
 from situate.store.etcd import client as client_module
 from situate.store.etcd.client import EtcdClient
-from situate.store.etcd.protocol import AUTHENTICATE, LEASE_KEEP_ALIVE, RANGE, WATCH, message
+from situate.store.etcd.protocol import AUTHENTICATE, LEASE_KEEP_ALIVE, RANGE, WATCH, Method, message
+from situate.store.etcd.rpc import EOF, RpcError, StatusCode
 from situate.store.etcd.settings import EtcdSettings
 from store.etcd_stories import count_time
 
 
-def failure(code: grpc.StatusCode, text: str = "") -> grpc.aio.AioRpcError:
-    nothing = grpc.aio.Metadata()
-    return grpc.aio.AioRpcError(code, nothing, nothing, text)
+def failure(code: StatusCode, text: str = "") -> RpcError:
+    return RpcError(code, text)
 
 
-AWAY = failure(grpc.StatusCode.UNAVAILABLE, "away")
-INVALID = failure(grpc.StatusCode.INVALID_ARGUMENT, "no such thing")
-OLD_TOKEN = failure(grpc.StatusCode.UNAUTHENTICATED, "invalid auth token")
+AWAY = failure(StatusCode.UNAVAILABLE, "away")
+INVALID = failure(StatusCode.INVALID_ARGUMENT, "no such thing")
+OLD_TOKEN = failure(StatusCode.UNAUTHENTICATED, "invalid auth token")
 SILENCE = "silence"
 ANSWER = message("RangeResponse")(count=1)
 REQUEST = RANGE.request(key=b"/a")
@@ -39,6 +38,8 @@ class Call:
 
     def __await__(self) -> Generator[Any, None, Any]:
         return self._answer.__await__()
+
+    async def write(self, _request: Any) -> None: ...
 
     async def read(self) -> Any:
         return await self._answer
@@ -57,17 +58,15 @@ class Endpoint:
         self.made: list[Call] = []
         self.closed = False
 
-    def unary_unary(self, path: str, *_: Any) -> Callable[..., Call]:
-        def call(_request: Any = None, timeout: float | None = None, metadata: Any = ()) -> Call:
-            self.calls.append((path, dict(metadata), timeout))
-            if path == AUTHENTICATE.path:
-                return Call(message("AuthenticateResponse")(token=f"token {len(self.calls)}"))
-            self.made.append(Call(self.say.pop(0) if self.say else ANSWER))
-            return self.made[-1]
+    def call(self, method: Method, _request: Any, metadata: Any, timeout_s: float | None) -> Call:
+        return self.stream(method, metadata, timeout_s)
 
-        return call
-
-    stream_stream = unary_unary
+    def stream(self, method: Method, metadata: Any, timeout_s: float | None = None) -> Call:
+        self.calls.append((method.path, dict(metadata), timeout_s))
+        if method is AUTHENTICATE:
+            return Call(message("AuthenticateResponse")(token=f"token {len(self.calls)}"))
+        self.made.append(Call(self.say.pop(0) if self.say else ANSWER))
+        return self.made[-1]
 
     async def close(self) -> None:
         self.closed = True
@@ -82,7 +81,7 @@ def tell(
     async def told() -> None:
         endpoints = [Endpoint() for _ in range(count)]
         names = tuple(map(str, range(count)))
-        monkeypatch.setattr(grpc.aio, "insecure_channel", lambda name, **_: endpoints[int(name)])
+        monkeypatch.setattr(client_module, "Channel", lambda name, _tls: endpoints[int(name)])
         monkeypatch.setattr(client_module, "PAUSE_S", 0)
         monkeypatch.setattr(client_module, "PROBE_S", 0)
         client = EtcdClient(EtcdSettings(endpoints=names, request_s=3.0, **settings))
@@ -133,7 +132,7 @@ def test_a_read_is_given_up_after_its_time_and_a_write_at_once(monkeypatch: pyte
             await client.ask(RANGE, REQUEST)
         assert all(len(one.calls) > 1 for one in endpoints)
         before = sum(len(one.calls) for one in endpoints)
-        with pytest.raises(grpc.aio.AioRpcError):
+        with pytest.raises(RpcError):
             await client.try_once(RANGE, REQUEST)
         assert sum(len(one.calls) for one in endpoints) == before + 1
 
@@ -167,7 +166,7 @@ def test_a_token_is_asked_for_once_and_again_when_it_is_refused(monkeypatch: pyt
         await client.try_once(RANGE, REQUEST)
         assert only.calls[-1][1]["token"] == "token 7"
         only.say = [OLD_TOKEN, OLD_TOKEN]
-        with pytest.raises(grpc.aio.AioRpcError):
+        with pytest.raises(RpcError):
             await client.try_once(RANGE, REQUEST)
         assert only.say == [], "and no third time"
 
@@ -180,7 +179,7 @@ def test_a_token_is_asked_for_once_and_again_when_it_is_refused(monkeypatch: pyt
 def test_a_lease_is_kept_alive_by_whoever_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     async def story(client: EtcdClient, endpoints: list[Endpoint]) -> None:
         alive, ended = (message("LeaseKeepAliveResponse")(TTL=left) for left in (17, 0))
-        endpoints[0].say = [grpc.aio.EOF, AWAY]
+        endpoints[0].say = [EOF, AWAY]
         endpoints[1].say = [alive, ended]
         assert await client.keep_alive(5) == 17
         assert await client.keep_alive(5) == 0
@@ -241,7 +240,7 @@ def test_an_endpoint_that_does_not_answer_is_left_with_the_calls_in_flight_there
         assert ticks == 1
         await turn()
         if count == 2:
-            with pytest.raises(grpc.aio.AioRpcError, match="the endpoint does not answer and was left"):
+            with pytest.raises(RpcError, match="the endpoint does not answer and was left"):
                 await stuck
         else:
             assert not stuck.done(), "there is nowhere to go, and it may still be answered"

@@ -15,11 +15,11 @@ import pytest
 
 from kubernetes.certificates import make_key, openssl
 from kubernetes.parts import Part
+from situate.store.contract import Watch
 from situate.store.entries import Revision
 from situate.store.errors import ClosedError, StoreError, StoreFullError, UnavailableError
 from situate.store.etcd.settings import EtcdSettings
 from situate.store.etcd.store import EtcdStore
-from situate.store.etcd.watch import EtcdWatch
 from situate.store.transactions import Committed
 from store.etcd_server import Etcd
 from store.etcd_stories import opened, settings, tell
@@ -151,12 +151,12 @@ def test_watches_and_writes_go_on_when_a_lost_majority_is_back(tmp_path: Path, e
         tell(partial(story, three))
 
 
-async def _note(watch: EtcdWatch, keys: set[str]) -> None:
+async def _note(watch: Watch, keys: set[str]) -> None:
     async for batch in watch:
         keys.update(event.key for event in batch.events)
 
 
-async def _until(watch: EtcdWatch, revision: Revision) -> None:
+async def _until(watch: Watch, revision: Revision) -> None:
     while (await anext(watch)).revision < revision:
         pass
 

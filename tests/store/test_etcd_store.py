@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-import grpc
 import pytest
 
 from situate.store.entries import LeaseId, Revision
@@ -20,6 +19,7 @@ from situate.store.errors import (
 from situate.store.etcd import errors
 from situate.store.etcd import store as store_module
 from situate.store.etcd.protocol import LEASE_GRANT, LEASE_REVOKE, LEASE_TIME_TO_LIVE, RANGE, TXN, Method, message
+from situate.store.etcd.rpc import RpcError, StatusCode
 from situate.store.etcd.settings import EtcdSettings
 from situate.store.etcd.store import EtcdStore
 from situate.store.transactions import At, Committed, Put, Refused
@@ -34,9 +34,8 @@ _TxnResponse = message("TxnResponse")
 Answer = Callable[[Any], Any] | Any
 
 
-def failure(code: grpc.StatusCode, text: str = "") -> grpc.aio.AioRpcError:
-    nothing = grpc.aio.Metadata()
-    return grpc.aio.AioRpcError(code, nothing, nothing, text)
+def failure(code: StatusCode, text: str = "") -> RpcError:
+    return RpcError(code, text)
 
 
 class Client:
@@ -58,6 +57,7 @@ class Client:
         self.asked.append(method)
         if method is not TXN:
             return None
+        request = TXN.request.FromString(request.SerializeToString())
         self.sent.append(request)
         answer = self.answers.pop(0) if self.answers else done(9)
         answer = answer(request) if callable(answer) else answer
@@ -108,7 +108,9 @@ def tell(
             store = EtcdStore(client)
             await story(client, store)
             await store.aclose()
+            await asyncio.sleep(0)
             assert client.closed
+            assert asyncio.all_tasks() == {asyncio.current_task()}, "nothing goes on behind a closed store"
 
     asyncio.run(told())
 
@@ -158,7 +160,7 @@ def test_a_full_etcd_may_have_written_it(monkeypatch: pytest.MonkeyPatch, happen
         def full(request: Any) -> Exception:
             token = request.success[-1].request_put.value if happened else b"an earlier one's"
             client.found = _RangeResponse(kvs=[_KeyValue(value=token, mod_revision=70)])
-            return failure(grpc.StatusCode.RESOURCE_EXHAUSTED, f"etcdserver: {errors.NO_SPACE}")
+            return failure(StatusCode.RESOURCE_EXHAUSTED, f"etcdserver: {errors.NO_SPACE}")
 
         client.answers = [full]
         if happened:
@@ -179,7 +181,7 @@ def test_a_full_etcd_may_have_written_it(monkeypatch: pytest.MonkeyPatch, happen
 
 def test_a_lease_that_has_ended_is_the_transactions_or_our_own(monkeypatch: pytest.MonkeyPatch) -> None:
     async def story(client: Client, store: EtcdStore) -> None:
-        gone = failure(grpc.StatusCode.NOT_FOUND, f"etcdserver: {errors.NO_LEASE}")
+        gone = failure(StatusCode.NOT_FOUND, f"etcdserver: {errors.NO_LEASE}")
         client.answers = [gone]
         assert await store.commit([], [Put("/a", b"", LeaseId(77)), Put("/b", b"")]) == Committed(Revision(9))
         assert client.leases == 2, "it was that of our markers"

@@ -4,13 +4,13 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-import grpc
 import pytest
 
 from situate.store.entries import Batch, Revision
 from situate.store.errors import ClosedError, CompactedError, StoreError, UnavailableError
 from situate.store.etcd import watch as watch_module
 from situate.store.etcd.protocol import DELETED, message
+from situate.store.etcd.rpc import EOF, RpcError, StatusCode
 from situate.store.etcd.translation import Keys
 from situate.store.etcd.watch import MOST_SILENT_TICKS, QUIET_TICKS, SILENT_TICKS, EtcdWatch
 
@@ -20,12 +20,11 @@ _Event = message("Event")
 _KeyValue = message("KeyValue")
 
 
-def failure(code: grpc.StatusCode, text: str = "") -> grpc.aio.AioRpcError:
-    nothing = grpc.aio.Metadata()
-    return grpc.aio.AioRpcError(code, nothing, nothing, text)
+def failure(code: StatusCode, text: str = "") -> RpcError:
+    return RpcError(code, text)
 
 
-AWAY = failure(grpc.StatusCode.UNAVAILABLE, "away")
+AWAY = failure(StatusCode.UNAVAILABLE, "away")
 
 
 class Stream:
@@ -147,9 +146,9 @@ def test_it_asks_for_all_after_its_revision_and_tells_each_revision_whole() -> N
     "end, moves",
     [
         pytest.param(AWAY, True, id="the connection broke"),
-        pytest.param(grpc.aio.EOF, False, id="the stream ended"),
+        pytest.param(EOF, False, id="the stream ended"),
         pytest.param(_Response(canceled=True, cancel_reason="no leader"), False, id="etcd ended it for a while"),
-        pytest.param(failure(grpc.StatusCode.UNAUTHENTICATED, "invalid auth token"), False, id="an old token"),
+        pytest.param(failure(StatusCode.UNAUTHENTICATED, "invalid auth token"), False, id="an old token"),
     ],
 )
 def test_it_goes_on_after_the_last_event_on_another_stream(end: Any, moves: bool) -> None:
@@ -174,7 +173,7 @@ def test_it_goes_on_after_the_last_event_on_another_stream(end: Any, moves: bool
 @pytest.mark.parametrize(
     "end, error, why",
     [
-        (failure(grpc.StatusCode.PERMISSION_DENIED, "permission denied"), StoreError, "permission denied"),
+        (failure(StatusCode.PERMISSION_DENIED, "permission denied"), StoreError, "permission denied"),
         (_Response(canceled=True, cancel_reason="rpc: permission denied"), StoreError, "etcd ended a watch: rpc"),
         (_Response(canceled=True, compact_revision=9), CompactedError, "revision 3 has been compacted"),
     ],

@@ -138,6 +138,24 @@ def test_a_full_disk_refuses_creates_lets_small_overwrites_use_half_and_deletes_
     connection.close()
 
 
+def test_the_reserve_is_used_before_others_on_the_disk_take_it() -> None:
+    disk = Disk()
+    connection = disk.connect()
+    prepare(connection)
+    reserve = Halves(disk, 600_000)
+    log = TransactionLog(connection, Room(reserve))
+    made = 0
+    while isinstance(log.commit([put(f"/{made}", 10_000)])[0][0], Committed):
+        made += 1
+        if reserve.free_bytes() > 60_000:
+            log.checkpoint()  # the last ones are in the write-ahead log alone
+    assert isinstance(log.commit([Transaction((), (Delete("/0"),))])[0][0], Committed)
+    reserve.capacity -= reserve.free_bytes()
+    for number in range(1, 11):
+        assert isinstance(log.commit([Transaction((), (Delete(f"/{number}"),))])[0][0], Committed)
+    connection.close()
+
+
 def test_a_disk_that_the_store_itself_has_filled_has_room_when_its_objects_are_deleted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol, Self
 
 from situate.store.entries import Batch, LeaseId, Page, ReadResult, Revision
+from situate.store.errors import StoreError
 from situate.store.transactions import Guard, Outcome, Write
 
 
@@ -39,6 +40,11 @@ class Store(Protocol):
 
     async def commit(self, guards: Iterable[Guard], writes: Iterable[Write]) -> Outcome:
         """Make all writes at one revision if all guards hold; else write nothing and return why."""
+
+    async def commit_each(
+        self, transactions: Sequence[tuple[Iterable[Guard], Iterable[Write]]]
+    ) -> Sequence[Outcome | StoreError]:
+        """Several commits at once, each at a revision of its own and with its own outcome, in any order."""
 
     async def read(self, keys: Sequence[str], at: Revision | None = None) -> ReadResult:
         """These keys at one revision: the newest, or `at`."""

@@ -1,4 +1,4 @@
-"""Live watches for the stores with a log of their own: memory and SQLite.
+"""Live watches: a store publishes each commit once, and all watches share it.
 
 A commit goes to the watches of its keys. A watch that starts in the past, or falls too far behind, reads the log until
 it has caught up. It never skips an event, and ends only if the history it needs is compacted.
@@ -50,6 +50,13 @@ class Feed:
             for watch in watches:
                 watch.wake()
 
+    def restart(self, revision: Revision, error: StoreError | None = None) -> None:
+        """Continue at another revision. Every watch reads the log up to there, after it has raised the error."""
+        self.revision = revision
+        for watches in self._live.values():
+            for watch in watches:
+                watch.fall_behind(error)
+
     def add(self, watch: FeedWatch) -> None:
         self._live.setdefault(watch.prefix, {})[watch] = None
 
@@ -73,6 +80,7 @@ class FeedWatch:
         self._lagging = True
         self._bookmark = False
         self._closed = False
+        self._failed: StoreError | None = None
         self._awake = asyncio.Event()
 
     def __aiter__(self) -> Self:
@@ -80,8 +88,7 @@ class FeedWatch:
 
     async def __anext__(self) -> Batch:
         while True:
-            if self._closed or self._feed.ended:
-                raise self._feed.ended or ClosedError
+            self.check_open()
             if self._past:
                 return self._deliver(self._past.popleft())
             if self._past_read < self._past_end:
@@ -97,6 +104,13 @@ class FeedWatch:
             else:
                 self._awake.clear()
                 await self._awake.wait()
+
+    def check_open(self) -> None:
+        if self._closed or self._feed.ended:
+            raise self._feed.ended or ClosedError
+        if self._failed is not None:
+            failed, self._failed = self._failed, None
+            raise failed
 
     def _go_live(self) -> None:
         """Receive live batches from now on, and read the log up to here. Nothing awaits, so nothing falls between."""
@@ -114,17 +128,27 @@ class FeedWatch:
 
     def send(self, batch: Batch) -> None:
         if len(self._live) >= BACKLOG:
-            self._bookmark = any(not heard.events for heard in self._live)
-            self._live.clear()
-            self._lagging = True
+            self.fall_behind()
         if not self._lagging:
             self._live.append(batch)
             self._awake.set()
+
+    def fall_behind(self, error: StoreError | None = None) -> None:
+        """Read the log from here on, until we have caught up again."""
+        self._bookmark = self._bookmark or any(not heard.events for heard in self._live)
+        self._live.clear()
+        self._lagging = True
+        self._failed = error
+        self._awake.set()
 
     def wake(self) -> None:
         self._awake.set()
 
     async def ask_progress(self) -> None:
+        self.bookmark()
+
+    def bookmark(self) -> None:
+        """Deliver a bookmark after everything published so far."""
         if self._lagging:
             self._bookmark = True
         else:

@@ -10,6 +10,7 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
+from situate.store.concurrent import commit_concurrently
 from situate.store.entries import NO_LEASE, Batch, Entry, Event, LeaseId, Page, ReadResult, Revision
 from situate.store.errors import (
     ClosedError,
@@ -17,6 +18,7 @@ from situate.store.errors import (
     FutureRevisionError,
     InvalidRequestError,
     LeaseNotFoundError,
+    StoreError,
 )
 from situate.store.feed import Feed, FeedWatch
 from situate.store.keys import first_after, prefix_end
@@ -55,6 +57,11 @@ class MemoryStore:
             if isinstance(write, Put) and write.lease != NO_LEASE and write.lease not in self._leases:
                 raise LeaseNotFoundError(write.lease)
         return Committed(self._write(transaction.writes))
+
+    async def commit_each(
+        self, transactions: Sequence[tuple[Iterable[Guard], Iterable[Write]]]
+    ) -> Sequence[Outcome | StoreError]:
+        return await commit_concurrently(self, transactions)
 
     def _write(self, writes: Sequence[Write]) -> Revision:
         """The revision of the writes; the current one if they change nothing."""

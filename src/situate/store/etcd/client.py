@@ -10,41 +10,24 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Any, Final
 
-import grpc
-
 from situate.store.errors import ClosedError
+from situate.store.etcd.channel import Channel, Metadata, StreamCall
 from situate.store.etcd.errors import explained, is_final, wants_new_token
 from situate.store.etcd.protocol import AUTHENTICATE, LEASE_KEEP_ALIVE, RANGE, Method
-from situate.store.etcd.settings import RECEIVE_BYTES, EtcdSettings
+from situate.store.etcd.rpc import EOF, RpcError, unavailable
+from situate.store.etcd.settings import EtcdSettings
+from situate.store.etcd.tls import client_context
 
 PAUSE_S: Final = 0.1
 PROBE_S: Final = 0.5
 """The pause between two probes."""
 PROBE_TIMEOUT_S: Final = 1.0
 """If an endpoint does not answer a probe in this time, use the next one."""
-KEEPALIVE_MS: Final = 6_000
-"""How often to ping an HTTP/2 connection that receives nothing. etcd closes connections that ping more often than every
-five seconds."""
-PING_TIMEOUT_MS: Final = 3_000
-"""A connection whose ping is not answered in this time is closed. gRPC's own default is a minute."""
-CONNECT_MS: Final = 1_000
-"""The timeout of an attempt to connect, and the shortest time between two."""
 # A member that has lost its leader fails our calls at once.
 _NEEDS_LEADER: Final = ("hasleader", "true")
-_OPTIONS: Final = (
-    ("grpc.max_receive_message_length", RECEIVE_BYTES),
-    ("grpc.max_send_message_length", -1),
-    ("grpc.keepalive_time_ms", KEEPALIVE_MS),
-    ("grpc.keepalive_timeout_ms", PING_TIMEOUT_MS),
-    ("grpc.http2.ping_timeout_ms", PING_TIMEOUT_MS),
-    ("grpc.http2.max_pings_without_data", 0),
-    ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.min_reconnect_backoff_ms", CONNECT_MS),
-    ("grpc.max_reconnect_backoff_ms", 2 * CONNECT_MS),
-)
 
 _log = logging.getLogger(__name__)
 
@@ -54,22 +37,15 @@ class EtcdClient:
 
     def __init__(self, settings: EtcdSettings) -> None:
         self.settings = settings
-        self._channels: list[grpc.aio.Channel] = [self._channel(endpoint) for endpoint in settings.endpoints]
-        self._flying: dict[grpc.aio.Channel, set[Any]] = {}
+        tls = client_context(settings) if settings.secure else None
+        self._channels = [Channel(endpoint, tls) for endpoint in settings.endpoints]
+        self._flying: dict[Channel, set[Any]] = {}
         """The calls in flight."""
-        self._made: dict[tuple[grpc.aio.Channel, str], Any] = {}
         self._used = 0
         self.problem = ""
         """Why etcd cannot be used now; "" if it can."""
         self._token = ""
         self._closed = False
-
-    def _channel(self, endpoint: str) -> grpc.aio.Channel:
-        if not self.settings.secure:
-            return grpc.aio.insecure_channel(endpoint, options=_OPTIONS)
-        own = self.settings
-        credentials = grpc.ssl_channel_credentials(own.ca, own.key, own.certificate)
-        return grpc.aio.secure_channel(endpoint, credentials, options=_OPTIONS)
 
     # -- calls ---------------------------------------------------------------------------------------------------
 
@@ -79,7 +55,7 @@ class EtcdClient:
         while True:
             try:
                 return await self.try_once(method, request, timeout_s)
-            except grpc.aio.AioRpcError as error:
+            except RpcError as error:
                 if is_final(error) or asyncio.get_running_loop().time() > deadline:
                     raise explained(error) from None
             await asyncio.sleep(PAUSE_S)
@@ -92,7 +68,7 @@ class EtcdClient:
         while True:
             try:
                 return await self._call(channel, method, request, await self._metadata(channel), within_s)
-            except grpc.aio.AioRpcError as error:
+            except RpcError as error:
                 if wants_new_token(error) and not refused:
                     self._token, refused = "", True
                     continue
@@ -110,7 +86,7 @@ class EtcdClient:
             endpoint, channel, now = self.endpoint, self.channel(), asyncio.get_running_loop().time()
             try:
                 await self.try_once(RANGE, request, PROBE_TIMEOUT_S)
-            except grpc.aio.AioRpcError as error:
+            except RpcError as error:
                 if not self.problem:
                     down_since = now
                     _log.warning("etcd does not answer: endpoint=%s err=%s", endpoint, explained(error))
@@ -123,14 +99,8 @@ class EtcdClient:
                 self.problem, down_since = "", None
             tick()
 
-    async def _call(
-        self, channel: grpc.aio.Channel, method: Method, request: Any, metadata: Any, timeout_s: float
-    ) -> Any:
-        made = self._made.get((channel, method.path))
-        if made is None:
-            made = channel.unary_unary(method.path, method.request.SerializeToString, method.response.FromString)
-            self._made[channel, method.path] = made
-        call = made(request, timeout=timeout_s, metadata=metadata)
+    async def _call(self, channel: Channel, method: Method, request: Any, metadata: Metadata, timeout_s: float) -> Any:
+        call = channel.call(method, request, metadata, timeout_s)
         flying = self._flying.setdefault(channel, set())
         flying.add(call)
         try:
@@ -145,22 +115,18 @@ class EtcdClient:
     async def keep_alive(self, lease: int) -> int:
         """The remaining seconds; 0: the lease has ended."""
 
-        async def request() -> AsyncIterator[Any]:
-            yield LEASE_KEEP_ALIVE.request(ID=lease)
-
         deadline = asyncio.get_running_loop().time() + self.settings.give_up_s
         while True:
             channel = self.channel()
             try:
                 metadata = await self._metadata(channel)
-                made = self.stream(channel, LEASE_KEEP_ALIVE)(
-                    request(), timeout=self.settings.request_s, metadata=metadata
-                )
+                made = channel.stream(LEASE_KEEP_ALIVE, metadata, self.settings.request_s)
+                await made.write(LEASE_KEEP_ALIVE.request(ID=lease))
                 answer: Any = await made.read()
                 made.cancel()
-                if answer is not grpc.aio.EOF:
+                if answer is not EOF:
                     return int(answer.TTL)
-            except grpc.aio.AioRpcError as error:
+            except RpcError as error:
                 if wants_new_token(error):
                     self._token = ""
                 elif is_final(error) or asyncio.get_running_loop().time() > deadline:
@@ -169,13 +135,10 @@ class EtcdClient:
                     self.next_endpoint(channel)
             await asyncio.sleep(PAUSE_S)
 
-    async def open_stream(self, method: Method) -> tuple[grpc.aio.Channel, Any]:
+    async def open_stream(self, method: Method) -> tuple[Channel, StreamCall]:
         """A bidirectional stream on the current endpoint; pass the channel to next_endpoint()."""
         channel = self.channel()
-        return channel, self.stream(channel, method)(metadata=await self._metadata(channel))
-
-    def stream(self, channel: grpc.aio.Channel, method: Method) -> Any:
-        return channel.stream_stream(method.path, method.request.SerializeToString, method.response.FromString)
+        return channel, channel.stream(method, await self._metadata(channel))
 
     # -- endpoints -----------------------------------------------------------------------------------------------
 
@@ -184,18 +147,18 @@ class EtcdClient:
         """The endpoint in use."""
         return self.settings.endpoints[self._used]
 
-    def channel(self) -> grpc.aio.Channel:
+    def channel(self) -> Channel:
         """The connection in use."""
         if self._closed:
             raise ClosedError
         return self._channels[self._used]
 
-    def next_endpoint(self, failed: grpc.aio.Channel) -> None:
+    def next_endpoint(self, failed: Channel) -> None:
         """Move on from a channel, unless another caller has done so."""
         if self._channels[self._used] is failed:
             self._used = (self._used + 1) % len(self._channels)
 
-    def _give_up(self, left: grpc.aio.Channel) -> None:
+    def _give_up(self, left: Channel) -> None:
         """End the calls in flight on a channel that was left. Their outcome is unknown, as after a timeout."""
         flying = self._flying.pop(left, set())
         calls = list(flying)
@@ -206,7 +169,7 @@ class EtcdClient:
     def forget_token(self) -> None:
         self._token = ""
 
-    async def _metadata(self, channel: grpc.aio.Channel) -> tuple[tuple[str, str], ...]:
+    async def _metadata(self, channel: Channel) -> Metadata:
         own = self.settings
         if not own.username:
             return (_NEEDS_LEADER,)
@@ -222,9 +185,6 @@ class EtcdClient:
             await channel.close()
 
 
-def _left() -> grpc.aio.AioRpcError:
+def _left() -> RpcError:
     """The error of a call that we gave up."""
-    nothing = grpc.aio.Metadata()
-    return grpc.aio.AioRpcError(
-        grpc.StatusCode.UNAVAILABLE, nothing, nothing, "the endpoint does not answer and was left"
-    )
+    return unavailable("the endpoint does not answer and was left")

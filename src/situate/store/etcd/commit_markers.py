@@ -17,13 +17,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-import grpc
-
 from situate.store.entries import Revision
 from situate.store.errors import OutcomeUnknownError, StoreError
 from situate.store.etcd.client import PAUSE_S, EtcdClient
 from situate.store.etcd.errors import explained, is_final
 from situate.store.etcd.protocol import EQUAL, LEASE_GRANT, LEASE_REVOKE, OF_MODIFIED, RANGE, TXN, message
+from situate.store.etcd.rpc import RpcError
 from situate.store.etcd.translation import reading
 
 _Compare = message("Compare")
@@ -55,8 +54,14 @@ class CommitMarkers:
     lease: int = 0
     _free: list[CommitMarker] = field(default_factory=list)
     _made: int = 0
+    _tokens: int = 0
     _name: str = field(default_factory=lambda: secrets.token_hex(8))
     _renewing: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def token(self) -> bytes:
+        """The name of a transaction. No other has it, of this process or another."""
+        self._tokens += 1
+        return f"{self._name} {self._tokens}".encode()
 
     async def borrow(self) -> CommitMarker:
         if not self.lease:
@@ -95,7 +100,7 @@ class CommitMarkers:
     async def end(self) -> None:
         """Delete the markers. If etcd does not answer at once, they expire with the lease."""
         lease, self.lease = self.lease, 0
-        with suppress(grpc.aio.AioRpcError):
+        with suppress(RpcError):
             await self.client.try_once(LEASE_REVOKE, LEASE_REVOKE.request(ID=lease))
 
     async def resolve(self, marker: CommitMarker, token: bytes) -> Revision | None:
@@ -108,7 +113,7 @@ class CommitMarkers:
         while True:
             try:
                 return self._verdict(marker, token, fence, await self.client.try_once(TXN, request))
-            except grpc.aio.AioRpcError as error:
+            except RpcError as error:
                 if is_final(error) or asyncio.get_running_loop().time() > deadline:
                     raise OutcomeUnknownError(f"unknown whether a write happened: {explained(error)}") from None
             await asyncio.sleep(PAUSE_S)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-import grpc
-
 from situate.store.errors import InvalidRequestError, StoreError, StoreFullError, UnavailableError
+from situate.store.etcd.rpc import RpcError, StatusCode
 
 COMPACTED: Final = "required revision has been compacted"
 FUTURE: Final = "required revision is a future revision"
@@ -19,39 +18,39 @@ OLD_AUTH: Final = "revision of auth store is old"
 # These come from etcd itself and are final. After any other, the outcome may be unknown.
 _FINAL: Final = frozenset(
     {
-        grpc.StatusCode.INVALID_ARGUMENT,
-        grpc.StatusCode.NOT_FOUND,
-        grpc.StatusCode.ALREADY_EXISTS,
-        grpc.StatusCode.PERMISSION_DENIED,
-        grpc.StatusCode.UNAUTHENTICATED,
-        grpc.StatusCode.OUT_OF_RANGE,
-        grpc.StatusCode.UNIMPLEMENTED,
-        grpc.StatusCode.FAILED_PRECONDITION,
+        StatusCode.INVALID_ARGUMENT,
+        StatusCode.NOT_FOUND,
+        StatusCode.ALREADY_EXISTS,
+        StatusCode.PERMISSION_DENIED,
+        StatusCode.UNAUTHENTICATED,
+        StatusCode.OUT_OF_RANGE,
+        StatusCode.UNIMPLEMENTED,
+        StatusCode.FAILED_PRECONDITION,
     }
 )
 
 
-def says(error: grpc.aio.AioRpcError, words: str) -> bool:
-    return words in (error.details() or "")
+def says(error: RpcError, words: str) -> bool:
+    return words in error.details
 
 
-def is_final(error: grpc.aio.AioRpcError) -> bool:
+def is_final(error: RpcError) -> bool:
     """Whether etcd itself refused: then nothing happened, and a retry gives the same."""
-    return error.code() in _FINAL or says(error, NO_SPACE)
+    return error.code in _FINAL or says(error, NO_SPACE)
 
 
-def wants_new_token(error: grpc.aio.AioRpcError) -> bool:
+def wants_new_token(error: RpcError) -> bool:
     return says(error, STALE_TOKEN) or says(error, OLD_AUTH)
 
 
-def lease_is_gone(error: grpc.aio.AioRpcError) -> bool:
+def lease_is_gone(error: RpcError) -> bool:
     return says(error, NO_LEASE)
 
 
-def explained(error: grpc.aio.AioRpcError) -> StoreError:
-    text = f"etcd: {error.details() or error.code().name}"
+def explained(error: RpcError) -> StoreError:
+    text = f"etcd: {error.details or error.code.name}"
     if says(error, NO_SPACE):
         return StoreFullError(text)
-    if error.code() in {grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.OUT_OF_RANGE}:
+    if error.code in {StatusCode.INVALID_ARGUMENT, StatusCode.OUT_OF_RANGE}:
         return InvalidRequestError(text)
     return StoreError(text) if is_final(error) else UnavailableError(text)

@@ -7,8 +7,6 @@ from typing import Final
 from msgspec import Struct
 
 PREFIX: Final = "/situate"
-# etcd accepts requests up to 1.5 MiB; a list or a burst of events may be much longer.
-RECEIVE_BYTES: Final = 1 << 30
 
 
 class EtcdSettings(Struct, frozen=True, kw_only=True):

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
-import weakref
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, Self
 
-import grpc
-
+from situate.store.concurrent import commit_concurrently
 from situate.store.entries import NO_LEASE, Entry, LeaseId, Page, ReadResult, Revision
 from situate.store.errors import (
+    ClosedError,
     CompactedError,
     FutureRevisionError,
     InvalidRequestError,
@@ -22,11 +20,13 @@ from situate.store.errors import (
 from situate.store.etcd import errors
 from situate.store.etcd.client import PAUSE_S, EtcdClient
 from situate.store.etcd.commit_markers import CommitMarker, CommitMarkers
+from situate.store.etcd.encoding import encoded
 from situate.store.etcd.format import open_marker
 from situate.store.etcd.protocol import COMPACT, LEASE_GRANT, LEASE_REVOKE, LEASE_TIME_TO_LIVE, RANGE, TXN
+from situate.store.etcd.rpc import RpcError
 from situate.store.etcd.settings import EtcdSettings
-from situate.store.etcd.translation import Keys, comparison, found_in, operation, reading
-from situate.store.etcd.watch import EtcdWatch
+from situate.store.etcd.shared_watch import EtcdFeedWatch, SharedWatch
+from situate.store.etcd.translation import Keys, found_in, reading
 from situate.store.format import StoreMarker
 from situate.store.keys import first_after
 from situate.store.transactions import (
@@ -43,7 +43,6 @@ from situate.store.transactions import (
 )
 
 SCAN_AT_ONCE: Final = 5_000
-TOKEN_BYTES: Final = 12
 
 
 class EtcdStore:
@@ -54,8 +53,8 @@ class EtcdStore:
         self._keys = Keys(client.settings.prefix)
         self._markers = CommitMarkers(client, self._keys.markers)
         self._keeping = asyncio.create_task(self._markers.keep_alive())
-        self._watches: weakref.WeakSet[EtcdWatch] = weakref.WeakSet()
-        self._probing = asyncio.create_task(client.probe(self._tick))
+        self._watches = SharedWatch(client, self._keys, self.revision)
+        self._probing = asyncio.create_task(client.probe(self._watches.tick))
         self.marker: StoreMarker | None = None
         """Set by open()."""
         self._full = ""
@@ -76,10 +75,6 @@ class EtcdStore:
     def problem(self) -> str:
         return self._client.problem or self._full
 
-    def _tick(self) -> None:
-        for watch in list(self._watches):
-            watch.tick()
-
     # -- writing -------------------------------------------------------------------------------------------------
 
     async def commit(self, guards: Iterable[Guard], writes: Iterable[Write]) -> Outcome:
@@ -88,10 +83,10 @@ class EtcdStore:
         deadline = asyncio.get_running_loop().time() + self._client.settings.give_up_s
         while True:
             marker = await self._markers.borrow()
-            token = secrets.token_bytes(TOKEN_BYTES)
+            token = self._markers.token()
             try:
                 answer = await self._client.try_once(TXN, self._request(asked, marker, token))
-            except grpc.aio.AioRpcError as error:
+            except RpcError as error:
                 revision = await self._found_out(asked, marker, token, error)
                 if revision is not None:
                     return Committed(revision)
@@ -103,12 +98,13 @@ class EtcdStore:
                 raise UnavailableError("etcd did not answer in time; the write did not happen")
             await asyncio.sleep(PAUSE_S)
 
+    async def commit_each(
+        self, transactions: Sequence[tuple[Iterable[Guard], Iterable[Write]]]
+    ) -> Sequence[Outcome | StoreError]:
+        return await commit_concurrently(self, transactions)
+
     def _request(self, asked: Transaction, marker: CommitMarker, token: bytes) -> Any:
-        return TXN.request(
-            compare=[marker.unchanged(), *(comparison(self._keys, guard) for guard in asked.guards)],
-            success=[*(operation(self._keys, write) for write in asked.writes), marker.written(token)],
-            failure=[reading(marker.key), *(reading(self._keys.there(guard.key)) for guard in asked.guards)],
-        )
+        return encoded(self._keys, asked, marker.key, marker.modified, marker.lease, token)
 
     def _outcome(self, asked: Transaction, marker: CommitMarker, answer: Any) -> Outcome | None:
         """None: our own marker had changed, so nothing happened; retry with another marker."""
@@ -127,7 +123,7 @@ class EtcdStore:
         return Refused(revision, failed, found)
 
     async def _found_out(
-        self, asked: Transaction, marker: CommitMarker, token: bytes, error: grpc.aio.AioRpcError
+        self, asked: Transaction, marker: CommitMarker, token: bytes, error: RpcError
     ) -> Revision | None:
         """The revision if it happened after all; None: it did not, and may be sent again."""
         if errors.lease_is_gone(error):
@@ -199,10 +195,8 @@ class EtcdStore:
 
     # -- history -------------------------------------------------------------------------------------------------
 
-    def watch(self, prefix: str, after: Revision) -> EtcdWatch:
-        watch = EtcdWatch(self._client, self._keys, prefix, after)
-        self._watches.add(watch)
-        return watch
+    def watch(self, prefix: str, after: Revision) -> EtcdFeedWatch:
+        return self._watches.watch(prefix, after)
 
     async def compact(self, revision: Revision) -> None:
         try:
@@ -240,8 +234,7 @@ class EtcdStore:
     async def aclose(self) -> None:
         self._keeping.cancel()
         self._probing.cancel()
-        for watch in list(self._watches):
-            await watch.aclose()
+        await self._watches.end(ClosedError())
         if self._markers.lease:
             await self._markers.end()
         await self._client.aclose()

@@ -1,20 +1,16 @@
-"""Translates guards, writes and keys to etcd's messages, and responses back. Pure."""
+"""Translates keys and reads to etcd's messages, and responses back. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, assert_never
+from typing import Any
 
 from situate.store.entries import Batch, Entry, Event, LeaseId, Revision
 from situate.store.errors import CompactedError
-from situate.store.etcd.protocol import DELETED, EQUAL, GREATER, OF_MODIFIED, OF_VALUE, message
+from situate.store.etcd.protocol import DELETED, message
 from situate.store.keys import prefix_end
-from situate.store.transactions import At, Delete, Guard, Holds, Present, Put, Write
 
-_Compare = message("Compare")
 _RequestOp = message("RequestOp")
-_Put = message("PutRequest")
-_Delete = message("DeleteRangeRequest")
 _Range = message("RangeRequest")
 
 
@@ -45,28 +41,6 @@ class Keys:
             Revision(found.mod_revision),
             LeaseId(found.lease),
         )
-
-
-def comparison(keys: Keys, guard: Guard) -> Any:
-    match guard:
-        case At(key=key, revision=revision):
-            return _Compare(result=EQUAL, target=OF_MODIFIED, key=keys.there(key), mod_revision=revision)
-        case Present(key=key):
-            return _Compare(result=GREATER, target=OF_MODIFIED, key=keys.there(key), mod_revision=0)
-        case Holds(key=key, value=value):
-            return _Compare(result=EQUAL, target=OF_VALUE, key=keys.there(key), value=value)
-        case _:
-            assert_never(guard)
-
-
-def operation(keys: Keys, write: Write) -> Any:
-    match write:
-        case Put(key=key, value=value, lease=lease):
-            return _RequestOp(request_put=_Put(key=keys.there(key), value=value, lease=lease))
-        case Delete(key=key):
-            return _RequestOp(request_delete_range=_Delete(key=keys.there(key)))
-        case _:
-            assert_never(write)
 
 
 def reading(key: bytes, revision: int = 0) -> Any:

@@ -11,13 +11,13 @@ from collections import deque
 from contextlib import suppress
 from typing import Any, Final, Self
 
-import grpc
-
 from situate.store.entries import Batch, Revision
 from situate.store.errors import ClosedError, CompactedError, StoreError
+from situate.store.etcd.channel import Channel
 from situate.store.etcd.client import PAUSE_S, EtcdClient
 from situate.store.etcd.errors import DENIED, explained, is_final, wants_new_token
 from situate.store.etcd.protocol import RANGE, WATCH, message
+from situate.store.etcd.rpc import EOF, RpcError
 from situate.store.etcd.translation import Keys, batches
 
 ASK_AGAIN_S: Final = 0.1
@@ -41,7 +41,7 @@ class EtcdWatch:
         self._prefix = prefix
         self._delivered = after
         self._ready: deque[Batch] = deque()
-        self._channel: grpc.aio.Channel | None = None
+        self._channel: Channel | None = None
         self._call: Any = None
         self._progress_from = 0
         self._asking: asyncio.Task[None] | None = None
@@ -68,11 +68,11 @@ class EtcdWatch:
                 if not self._was_interrupted():
                     raise
                 continue  # closed, or the stream was left
-            except grpc.aio.AioRpcError as error:
+            except RpcError as error:
                 await self._broken(error)
                 continue
             self._patience = SILENT_TICKS
-            if response is grpc.aio.EOF:
+            if response is EOF:
                 self._drop()
                 await asyncio.sleep(PAUSE_S)
             else:
@@ -135,7 +135,7 @@ class EtcdWatch:
             return False
         return (task.uncancel() if interrupted else task.cancelling()) == 0
 
-    async def _broken(self, error: grpc.aio.AioRpcError) -> None:
+    async def _broken(self, error: RpcError) -> None:
         if wants_new_token(error):
             self._client.forget_token()
         elif is_final(error):
@@ -168,7 +168,11 @@ class EtcdWatch:
         A bookmark in flight may be older than the request, so the newest revision is read first.
         """
         answer = await self._client.ask(RANGE, RANGE.request(key=self._keys.there(self._prefix), count_only=True))
-        self._progress_from = max(self._progress_from, answer.header.revision)
+        self.request_progress(answer.header.revision)
+
+    def request_progress(self, revision: int) -> None:
+        """Ask for a bookmark of this revision or a later one."""
+        self._progress_from = max(self._progress_from, revision)
         if self._asking is None:
             self._asking = asyncio.create_task(self._ask())
 
@@ -188,7 +192,7 @@ class EtcdWatch:
         """Errors are ignored: the reader sees them too, and opens another stream. Cancelled only with the stream: it
         would end in the middle of a write."""
         try:
-            with suppress(grpc.aio.AioRpcError, asyncio.InvalidStateError):
+            with suppress(RpcError, asyncio.InvalidStateError):
                 await call.write(WATCH.request(progress_request=_Progress()))
         except asyncio.CancelledError:
             if _cancelled():

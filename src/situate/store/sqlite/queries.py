@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 import apsw
 import msgspec
 
-from situate.store.entries import Batch, Entry, Event, Page, ReadResult, Revision
+from situate.store.entries import Batch, Event, Page, ReadResult, Revision
 from situate.store.errors import CompactedError, CorruptError, FutureRevisionError
 from situate.store.keys import first_after, prefix_end
 from situate.store.sqlite.rows import BY_RANGE, NO_ROW, PLACES, Row, by_number, encoded, fetch, last_number, one
@@ -71,8 +71,8 @@ def scan(connection: apsw.Connection, prefix: str, at: Revision | None, after: s
         start = max(prefix, first_after(after)) if after else prefix
         end = prefix_end(prefix)
         pairs, remaining = _standing(connection, start, _NO_END if end is None else end, revision, newest, limit)
-        rows = _rows(connection, pairs)
-        return Page(revision, tuple(_entry(rows[key]) for key in pairs), remaining)
+        rows = _rows(connection, pairs).values()
+        return Page(revision, tuple(row.entry for row in rows if row.entry is not None), remaining)
 
     return snapshot(connection, ask)
 
@@ -141,18 +141,13 @@ def _pairs(connection: apsw.Connection, query: str, *bindings: str | bytes | int
 
 
 def _rows(connection: apsw.Connection, pairs: dict[str, int]) -> dict[str, Row]:
+    """In the order of the pairs, and each with an entry."""
     found = by_number(connection, pairs.values())
     rows = {key: found[number] for key, number in pairs.items()}
     for key, row in rows.items():
         if row.key != key or row.entry is None:
             raise CorruptError(f"{key!r} refers to a row of another key: {row.id}")
     return rows
-
-
-def _entry(row: Row) -> Entry:
-    if row.entry is None:
-        raise CorruptError(f"{row.key!r} refers to its own deletion")
-    return row.entry
 
 
 def _reachable(at: Revision | None, newest: Revision, compacted: Revision) -> Revision:

@@ -32,7 +32,6 @@ def snapshot_of(path: Path) -> Iterator[tuple[StoreMarker, int, Iterator[BackupE
         connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)  # its index of the log is shared
         try:
             schema.settle(connection)
-            connection.execute("PRAGMA query_only = ON")
             connection.execute("BEGIN")
             if one(connection, "PRAGMA application_id") != (schema.APPLICATION,):
                 raise StoreError(f"{path} is not a store of situate")

@@ -15,7 +15,15 @@ from typing import Any, Final, Self, TypeVar
 import apsw
 
 from situate.store.entries import Batch, LeaseId, Page, ReadResult, Revision
-from situate.store.errors import ClosedError, CorruptError, FailedError, FormatError, StoreError, StoreFullError
+from situate.store.errors import (
+    ClosedError,
+    CorruptError,
+    FailedError,
+    FormatError,
+    InvalidRequestError,
+    StoreError,
+    StoreFullError,
+)
 from situate.store.feed import Feed, FeedWatch
 from situate.store.lease_expiry import LeaseExpiry
 from situate.store.sqlite import file, queries, schema
@@ -115,6 +123,32 @@ class SqliteStore:
         except StoreFullError:
             self._compact_now()
             raise
+
+    async def commit_each(
+        self, transactions: Sequence[tuple[Iterable[Guard], Iterable[Write]]]
+    ) -> Sequence[Outcome | StoreError]:
+        """The writer gets all of them in one iteration of the loop, and commits them together."""
+        self._check_open()
+        loop = asyncio.get_running_loop()
+        answers: list[asyncio.Future[Outcome] | StoreError] = []
+        for guards, writes in transactions:
+            try:
+                transaction = validated(guards, writes)
+            except InvalidRequestError as error:
+                answers.append(error)
+            else:
+                answer: asyncio.Future[Outcome] = loop.create_future()
+                self._writer.submit(Commit(transaction, answer))
+                answers.append(answer)
+        return [one if isinstance(one, StoreError) else await self._answered(one) for one in answers]
+
+    async def _answered(self, answer: asyncio.Future[Outcome]) -> Outcome | StoreError:
+        try:
+            return await answer
+        except StoreError as error:
+            if isinstance(error, StoreFullError):
+                self._compact_now()
+            return error
 
     def _compact_now(self) -> None:
         """Compact now, so that the refused caller may succeed when it retries."""
