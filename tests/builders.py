@@ -102,6 +102,7 @@ _GROUPS = {
     **dict.fromkeys(
         ("CSIDriver", "CSINode", "CSIStorageCapacity", "StorageClass", "VolumeAttachment"), "storage.k8s.io/v1"
     ),
+    **dict.fromkeys(("DeviceClass", "DeviceTaintRule", "ResourceClaim", "ResourceSlice"), "resource.k8s.io/v1"),
 }
 
 

@@ -7,21 +7,24 @@ from typing import Any
 
 import pytest
 
-from kubernetes.oracle import fuzz, generate, mixtures
+from kubernetes.oracle import devices, fuzz, generate, mixtures
 from situate.cli.commands.conformance.comparison import UNPREPARED, Comparison, FieldDifference, as_verdict, profiles_of
 from situate.core.engine.decision import decide
 from situate.core.state.cluster import Cluster
 from situate.core.state.view import View
+from situate.core.versions import DEFAULT, RULES
 from situate.wire.errors import InputError
 from situate.wire.scenarios import decode_scenario
 
-ROUND = 2 * len(generate.FAMILIES) + fuzz.MIXTURES
+FAMILIES = (*generate.FAMILIES, *devices.FAMILIES)
+ROUND = 2 * len(FAMILIES) + fuzz.MIXTURES
 
 
 class Stand(fuzz.Oracle):
     """Says what situate says, but that a pod of the app `web` is told something else; every second time, if `moody`."""
 
     def __init__(self, moody: bool = False) -> None:
+        self.rules = DEFAULT
         self._moody = moody
         self._asked = 0
 
@@ -69,7 +72,7 @@ def one_pod(**labels: str) -> dict[str, Any]:
 
 def test_every_round_has_each_family_plain_and_wide_and_mixtures() -> None:
     kinds = Counter(made["id"].rpartition("-")[0] for made in clusters("s", ROUND))
-    families = {name for family in generate.FAMILIES for name in (f"{family}-s", f"{family}-wide-s")}
+    families = {name for family in FAMILIES for name in (f"{family}-s", f"{family}-wide-s")}
     assert kinds == dict.fromkeys(families, 1) | {"mixture-s": fuzz.MIXTURES}
 
 
@@ -94,6 +97,31 @@ def test_mixtures_are_clusters_that_situate_reads() -> None:
             refused += 1
             assert "config" in made
     assert refused < 10
+
+
+@pytest.mark.parametrize("version", RULES)
+@pytest.mark.parametrize("family", devices.FAMILIES)
+def test_clusters_with_devices_are_read_and_have_what_they_are_about(family: str, version: str) -> None:
+    kinds: Counter[str] = Counter()
+    for index in range(12):
+        made = devices.scenario(family, bool(index % 2), "read", index, version)
+        scenario = decode_scenario(fuzz.as_line(made), rules=RULES[version])
+        profiles_of(scenario)
+        kinds.update(each["kind"] for each in made["objects"])
+        assert any(pod.spec.resource_claims for pod in scenario.pending) or family == "draextended"
+    assert {"ResourceSlice", "DeviceClass", "ResourceClaim"} <= kinds.keys()
+    assert "DeviceTaintRule" not in kinds or version != "1.36"
+
+
+def test_a_decision_that_raises_is_a_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise LookupError("nothing refuses node row 0")
+
+    monkeypatch.setattr(fuzz, "compare", fail)
+    tally = fuzz.compared(Stand(), [one_pod(app="db")])
+    assert [one.got for _, comparison in tally.differing for one in comparison.differences] == [
+        "LookupError('nothing refuses node row 0')"
+    ]
 
 
 @pytest.mark.parametrize("put", [put for put, _ in mixtures.RARE], ids=lambda put: put.__name__)
@@ -147,7 +175,7 @@ def test_input_that_only_one_of_the_two_takes_is_a_difference() -> None:
 
 def test_a_case_is_kept_where_the_tests_find_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fuzz, "FOUND", tmp_path / "found")
-    path = fuzz.keep({"id": "it", "objects": [], "pending": []}, {"id": "it", "pods": []})
+    path = fuzz.keep({"id": "it", "objects": [], "pending": []}, {"id": "it", "pods": []}, DEFAULT)
     assert path.name == "it.scenarios.jsonl"
     assert path.read_bytes() == b'{"id":"it","objects":[],"pending":[]}\n'
     assert path.with_name("it.verdicts.jsonl").read_bytes() == b'{"id":"it","pods":[]}\n'

@@ -21,6 +21,7 @@ from situate.core.model.storage import CSINode, PersistentVolume, PersistentVolu
 from situate.core.model.workloads import Service
 from situate.core.place import verdict_cache as standing_module
 from situate.core.place.filtering import run_filters
+from situate.core.place.placer import Placer
 from situate.core.place.scoring import run_scorers
 from situate.core.place.selecting import NOWHERE
 from situate.core.place.verdict_cache import VerdictCache
@@ -74,13 +75,14 @@ def make_node(name: str, shape: dict[str, Any]) -> Node:
     )
 
 
-def _term(app: str, key: str) -> dict[str, Any]:
-    return {"labelSelector": {"matchLabels": {"app": app}}, "topologyKey": key}
+def _term(selects: dict[str, str], key: str) -> dict[str, Any]:
+    return {"labelSelector": {"matchLabels": selects}, "topologyKey": key}
 
 
 apps = st.sampled_from(["web", "db"])
 keys = st.sampled_from([HOST, ZONE])
-terms = st.builds(_term, apps, keys)
+selected = st.sampled_from([{"app": "web"}, {"app": "db"}, {"app": "web"}, {"app": "db"}, {"index": "1"}])
+terms = st.builds(_term, selected, keys)
 namespaced_terms = st.builds(lambda term: {**term, "namespaceSelector": {"matchLabels": {"team": "red"}}}, terms)
 affinities = st.one_of(
     st.none(),
@@ -113,15 +115,17 @@ affinities = st.one_of(
 spreads = st.one_of(
     st.none(),
     st.builds(
-        lambda app, key, skew, when: [
+        lambda selects, matching, key, skew, when: [
             {
                 "maxSkew": skew,
                 "topologyKey": key,
                 "whenUnsatisfiable": when,
-                "labelSelector": {"matchLabels": {"app": app}},
+                "labelSelector": {"matchLabels": selects},
+                "matchLabelKeys": matching,
             }
         ],
-        apps,
+        selected,
+        st.sampled_from([[], [], [], ["index"]]),
         keys,
         st.integers(1, 2),
         st.sampled_from(["DoNotSchedule", "ScheduleAnyway"]),
@@ -130,6 +134,7 @@ spreads = st.one_of(
 shapes = st.fixed_dictionaries(
     {
         "app": apps,
+        "index": st.sampled_from([None, "1", "2", "3"]),
         "namespace": st.sampled_from(["default", "other"]),
         "cpu": st.sampled_from([None, "100m", "1"]),
         "gpu": st.sampled_from([None, None, "1"]),
@@ -145,7 +150,8 @@ shapes = st.fixed_dictionaries(
 
 def make_pod(name: str, shape: dict[str, Any], *, node: str = "", leaving: bool = False) -> Pod:
     asked = {"cpu": shape["cpu"], "example.com/gpu": shape["gpu"]}
-    metadata: dict[str, Any] = {"name": name, "namespace": shape["namespace"], "labels": {"app": shape["app"]}}
+    labels = {"app": shape["app"]} | ({"index": shape["index"]} if shape["index"] else {})
+    metadata: dict[str, Any] = {"name": name, "namespace": shape["namespace"], "labels": labels}
     if leaving:
         metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     container = {
@@ -164,6 +170,11 @@ def make_pod(name: str, shape: dict[str, Any], *, node: str = "", leaving: bool 
         "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": shape["claim"]}}] if shape["claim"] else [],
     }
     return _object(Pod, metadata=metadata, spec=spec, status={"phase": "Running" if node else "Pending"})
+
+
+def _with_index(pod: Pod, index: str) -> Pod:
+    labels = {**pod.metadata.labels, "index": index}
+    return msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, labels=labels))
 
 
 def _storage() -> list[Any]:
@@ -253,9 +264,9 @@ class ClusterHistory(RuleBasedStateMachine):
         self.objects.pop(f"{type(item).__name__} {item.metadata.namespace}/{item.metadata.name}", None)
         self.cluster.forget_object(item)
 
-    @rule(selects=apps)
-    def service_comes_or_changes(self, selects: str) -> None:
-        self._put(_object(Service, metadata={"name": "s", "namespace": "default"}, spec={"selector": {"app": selects}}))
+    @rule(selects=selected)
+    def service_comes_or_changes(self, selects: dict[str, str]) -> None:
+        self._put(_object(Service, metadata={"name": "s", "namespace": "default"}, spec={"selector": selects}))
 
     @rule()
     def service_goes(self) -> None:
@@ -315,9 +326,18 @@ class ClusterHistory(RuleBasedStateMachine):
         for standing, pod in self.standings.values():
             standing.refresh()
             kept = _answers(self.cluster, standing)
-            assert kept == _from_scratch(self.cluster, self.cluster.class_of(pod))
+            kind = self.cluster.class_of(pod)
+            assert kept == _from_scratch(self.cluster, kind)
+            assert kept == _from_scratch(self.cluster, kind, once=True)
+            assert kept == _from_scratch(self.cluster, self.cluster.stand_ins.of(kind))
+            other = self.cluster.class_of(_with_index(pod, "1"))
+            stand_in = self.cluster.stand_ins.of(other)
+            if stand_in is not other:
+                assert _from_scratch(self.cluster, other) == _from_scratch(self.cluster, stand_in)
             assert kept == _from_scratch(again, again.class_of(pod))
-            assert standing.choose() == _best(self.cluster, self.cluster.class_of(pod))
+            best = _best(self.cluster, kind)
+            assert standing.choose() == best
+            assert Placer(self.cluster, DECIDING.profile, cache=False).choose(kind) == best
 
 
 Answers = dict[str, tuple[bool, int | None]]
@@ -335,8 +355,8 @@ def _by_name(cluster: Cluster, feasible: Any, total: Any) -> Answers:
     }
 
 
-def _from_scratch(cluster: Cluster, kind: PodClass) -> Answers:
-    view = View(cluster)
+def _from_scratch(cluster: Cluster, kind: PodClass, *, once: bool = False) -> Answers:
+    view = View(cluster, once=once)
     filtered = run_filters(DECIDING.profile, kind, view)
     total: Any = np.zeros(view.size, np.int64)
     if filtered.feasible.any():

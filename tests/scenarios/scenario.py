@@ -64,13 +64,16 @@ from situate.core.config.types import (
 from situate.core.effects import (
     AskExtender,
     Bind,
+    BindClaims,
     BindVolumes,
     Effect,
     Evict,
     Nominate,
+    ReleaseClaim,
     Report,
     SetCondition,
     SetGroupCondition,
+    UnreserveClaims,
 )
 from situate.core.engine.engine import Engine
 from situate.core.model.labels import LabelSelector
@@ -358,6 +361,12 @@ def described(effect: Effect) -> str | None:
             return f"bind {pod.name} to {node} #{attempt}"
         case BindVolumes(pod, node, attempt):
             return f"bind the volumes of {pod.name} on {node} #{attempt}"
+        case BindClaims(pod, node, attempt):
+            return f"write the devices of {pod.name} on {node} #{attempt}"
+        case UnreserveClaims(pod):
+            return f"take back the devices of {pod.name}"
+        case ReleaseClaim(pod, claim):
+            return f"release the claim {claim} for {pod.name}"
         case Evict(victim, node, preemptor):
             return f"evict {victim.name} from {node} for {preemptor.name}"
         case Nominate(pod, node):

@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from situate.core.model.devices import ResourceClaim
 from situate.core.model.named import NamedObject
 from situate.core.model.node import Node
 from situate.core.model.pod import Pod
@@ -20,6 +21,8 @@ __all__ = [
     "BindDone",
     "BindFailed",
     "Change",
+    "ClaimsBound",
+    "ClaimsFailed",
     "EvictDone",
     "EvictFailed",
     "ExtenderSaid",
@@ -110,6 +113,23 @@ class VolumesFailed(Struct, frozen=True):
     problem: str
 
 
+class ClaimsBound(Struct, frozen=True):
+    """The devices of a reserved pod are written in its claims, and ready."""
+
+    pod: PodRef
+    attempt: int
+    claims: tuple[ResourceClaim, ...] = ()
+    """The claims as they were written, which may be news. So their devices stay taken, whatever becomes of the pod."""
+
+
+class ClaimsFailed(Struct, frozen=True):
+    pod: PodRef
+    attempt: int
+    problem: str
+    claims: tuple[ResourceClaim, ...] = ()
+    """The claims as far as they were written or read."""
+
+
 class ExtenderSaid(Struct, frozen=True):
     """An extender answered. Names that it was not asked about are ignored: an answer may only narrow."""
 
@@ -153,6 +173,8 @@ Change: TypeAlias = (
     | EvictFailed
     | VolumesBound
     | VolumesFailed
+    | ClaimsBound
+    | ClaimsFailed
     | ExtenderSaid
     | Leading
     | Paused

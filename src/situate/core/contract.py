@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, unique
-from typing import TYPE_CHECKING, ClassVar, Final, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -22,16 +22,20 @@ if TYPE_CHECKING:
     from situate.core.state.classes import PodClass
     from situate.core.state.objects import ObjectTable
     from situate.core.state.view import View
+    from situate.core.versions import KubernetesRules
 
 Codes: TypeAlias = npt.NDArray[np.uint8]
 """One byte per node: FITS, the 1-based index of one of the plugin's reasons, or RULED_OUT."""
 
-Scores: TypeAlias = npt.NDArray[np.int64]
+Scores: TypeAlias = npt.NDArray[np.int64] | npt.NDArray[np.int32]
 """0..MAX_SCORE per node, normalized over the feasible nodes. Values of infeasible nodes are ignored."""
 
 FITS: Final = 0
 RULED_OUT: Final = 255
 """The node was ruled out before filtering: the pod names the nodes it may run on, and this is not one of them."""
+
+FAILED: Final = 254
+"""The filter failed on the node: see NodeFailures."""
 
 MAX_SCORE: Final = 100
 
@@ -73,6 +77,14 @@ class Wake(Enum):
     CSI_CAPACITY_UPDATED = "storage capacity changed"
     VOLUME_ATTACHMENT_DELETED = "volume attachment deleted"
     LATENCY_CHANGED = "latency table changed"
+    RESOURCE_CLAIM_ADDED = "resource claim added"
+    RESOURCE_CLAIM_UPDATED = "resource claim changed"
+    RESOURCE_CLAIM_DELETED = "resource claim deleted"
+    RESOURCE_SLICE_ADDED = "resource slice added"
+    RESOURCE_SLICE_UPDATED = "resource slice changed"
+    DEVICE_CLASS_ADDED = "device class added"
+    DEVICE_CLASS_UPDATED = "device class changed"
+    POD_RESOURCE_CLAIMS = "claims were made for the waiting pod"
 
 
 class WakeEvent(Struct, frozen=True):
@@ -135,6 +147,18 @@ class Failure:
     """The extension point where Kubernetes would fail; its message names it."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class NodeFailures:
+    """The verdict of a filter that failed on some nodes: FAILED in `codes`.
+
+    The pod fails with the first of them that no earlier filter refuses, whatever other nodes there are.
+    """
+
+    codes: Codes
+    texts: Mapping[int, str]
+    """By row."""
+
+
 class Unjudged(str):
     """The message of a Detailed filter for a node that it could not judge. Kubernetes calls that an error."""
 
@@ -152,7 +176,7 @@ class Unjudged(str):
         return f'running "{self.plugin}" filter plugin: {self}'
 
 
-Verdict: TypeAlias = "Codes | Refusal | Failure | None"
+Verdict: TypeAlias = "Codes | NodeFailures | Refusal | Failure | None"
 
 
 def status_code(eviction_helps: bool) -> str:
@@ -193,6 +217,14 @@ class Scorer(Protocol):
 
 
 @runtime_checkable
+class Versioned(Protocol):
+    """A plugin that decides differently by version of Kubernetes. Built without a version, it follows DEFAULT."""
+
+    def with_rules(self, rules: KubernetesRules) -> Versioned:
+        """The same plugin by these rules."""
+
+
+@runtime_checkable
 class RowFilter(Protocol):
     """A filter whose verdict on a node depends on that node's row alone, and that can judge a single row.
 
@@ -228,6 +260,55 @@ class RowScorer(Protocol):
     """A scorer whose score of a node depends on that node's row alone: `scorer_at` is the scalar twin of `score`."""
 
     def scorer_at(self, pod: PodClass, view: View) -> Callable[[int], int]: ...
+
+
+class Bounds(NamedTuple):
+    """Upper bounds of a scorer's scores, and the score itself at a row."""
+
+    upper: npt.NDArray[np.int16]
+    exact_at: Callable[[int], int]
+
+
+@runtime_checkable
+class BoundedScorer(Protocol):
+    """A scorer that can give upper bounds of its scores in less time than the scores, for an answer nobody keeps.
+
+    The bounds should equal the scores nearly everywhere: the row that looks best is scored, and only where its bound
+    was too high, another row has to be looked at.
+    """
+
+    def bounds(self, pod: PodClass, view: View) -> Bounds | None:
+        """None: there are none for this pod and view, so `score` must be asked."""
+
+
+class DomainScores(NamedTuple):
+    """Scores that all nodes of a topology domain share, but for a few."""
+
+    topology_key: str | None
+    """None if all nodes share one."""
+    by_domain: list[int]
+    """As `View.label` numbers the domains; the last is for nodes without the label. A single one without a key."""
+    by_row: Mapping[int, int]
+    """The scores of the nodes that differ."""
+
+    def by_node(self, view: View) -> Scores:
+        """Written out for each node of a view of all rows."""
+        table = np.array(self.by_domain, np.int32)
+        if self.topology_key is None:
+            scores = np.full(view.size, table[0], np.int32)
+        else:
+            scores = table.take(view.label(self.topology_key)[0])
+        cells = scores.data
+        for row, score in self.by_row.items():
+            cells[row] = score
+        return scores
+
+
+@runtime_checkable
+class DomainScorer(Protocol):
+    """A scorer whose scores may be the same within domains: `brief_scores` is `score` without writing each node's."""
+
+    def brief_scores(self, pod: PodClass, view: View) -> DomainScores | Scores | None: ...
 
 
 @runtime_checkable

@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
+from situate.core.model.devices import AllocationResult, DeviceRequest
 from situate.core.model.refs import PodRef
 
 
@@ -37,6 +38,60 @@ class BindVolumes(Struct, frozen=True):
     """(claim, volume) to be bound."""
     provision: tuple[str, ...]
     """Claims to be provisioned for this node."""
+
+
+class ClaimToBind(Struct, frozen=True):
+    """A claim of a reserved pod."""
+
+    name: str
+    uid: str
+    allocation: AllocationResult | None = None
+    """The devices that it gets; None: it has some."""
+
+
+class ExtendedResource(Struct, frozen=True):
+    """Which request of the claim serves a container's extended resource."""
+
+    container: str
+    resource: str
+    request: str
+
+
+class ClaimToCreate(Struct, frozen=True):
+    """The claim for the extended resources of a pod, with the devices that it gets."""
+
+    requests: tuple[DeviceRequest, ...]
+    allocation: AllocationResult
+    mappings: tuple[ExtendedResource, ...]
+
+
+class BindClaims(Struct, frozen=True):
+    """Write the devices of a reserved pod in its claims, reserve the claims for it, and wait until the devices are
+    ready. Answered by ClaimsBound or ClaimsFailed."""
+
+    pod: PodRef
+    node: str
+    attempt: int
+    claims: tuple[ClaimToBind, ...]
+    create: ClaimToCreate | None = None
+
+
+class UnreserveClaims(Struct, frozen=True):
+    """The pod was not bound: claims are not reserved for it any more. Their devices stay; a claim that was created for
+    its extended resources is deleted."""
+
+    pod: PodRef
+    claims: tuple[str, ...]
+
+
+class ReleaseClaim(Struct, frozen=True):
+    """Take the devices of a claim back, because the pod cannot use them on any node that it fits. A claim that was
+    created for extended resources is deleted."""
+
+    pod: PodRef
+    claim: str
+    uid: str
+    delete: bool = False
 
 
 class Evict(Struct, frozen=True):
@@ -108,4 +163,16 @@ class AskExtender(Struct, frozen=True):
     """To `preempt`: for each of the nodes, the least harmful first."""
 
 
-Effect: TypeAlias = Bind | BindVolumes | Evict | Nominate | SetCondition | SetGroupCondition | Report | AskExtender
+Effect: TypeAlias = (
+    Bind
+    | BindVolumes
+    | BindClaims
+    | UnreserveClaims
+    | ReleaseClaim
+    | Evict
+    | Nominate
+    | SetCondition
+    | SetGroupCondition
+    | Report
+    | AskExtender
+)

@@ -5,7 +5,16 @@ from typing import Any
 import pytest
 
 from situate.core.config.decode import decode
-from situate.core.config.defaults import BUILT_IN_POINTS, DEFAULT_PLUGINS, default_configuration, with_defaults
+from situate.core.config.defaults import (
+    BUILT_IN_POINTS,
+    DEFAULT_PLUGINS,
+    default_configuration,
+    under_rules,
+    with_defaults,
+)
+from situate.core.config.encode import encode
+from situate.core.config.errors import ConfigError
+from situate.core.config.resolve import resolve
 from situate.core.config.types import (
     EXTENSION_POINTS,
     ClientConnection,
@@ -23,6 +32,7 @@ from situate.core.plugins.node_resources_fit import NodeResourcesFitArgs
 from situate.core.plugins.pod_topology_spread import PodTopologySpreadArgs
 from situate.core.plugins.support.arguments import ResourceSpec
 from situate.core.plugins.table import ARGS, BUILT_IN
+from situate.core.versions import V1_36, V1_37
 
 HEAD = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
 
@@ -37,7 +47,7 @@ def filled_args(plugin: str, args: dict[str, Any]) -> Any:
 
 
 def test_the_default_plugins_are_kube_schedulers_in_its_order_and_with_its_weights() -> None:
-    assert [(ref.name, ref.weight) for ref in DEFAULT_PLUGINS.multi_point.enabled] == [
+    assert [(ref.name, ref.weight) for ref in DEFAULT_PLUGINS["1.36"].multi_point.enabled] == [
         ("SchedulingGates", 0),
         ("PrioritySort", 0),
         ("NodeUnschedulable", 0),
@@ -59,6 +69,11 @@ def test_the_default_plugins_are_kube_schedulers_in_its_order_and_with_its_weigh
         ("DefaultBinder", 0),
         ("NodeDeclaredFeatures", 0),
     ]
+
+
+def test_1_37_asks_for_the_named_node_before_it_looks_for_cordons() -> None:
+    old, new = ([ref.name for ref in DEFAULT_PLUGINS[version].multi_point.enabled] for version in ("1.36", "1.37"))
+    assert new == [*old[:2], "NodeName", "NodeUnschedulable", *old[4:]]
 
 
 ON = {plugin.name for plugin in BUILT_IN.values() if plugin.default}
@@ -189,3 +204,24 @@ def test_a_strategy_without_type_stays_without() -> None:
 
 def test_an_empty_defaulting_type_is_system() -> None:
     assert filled_args("PodTopologySpread", {"defaultingType": ""}) == PodTopologySpreadArgs(defaulting_type="System")
+
+
+def test_under_other_rules_a_configuration_has_the_defaults_of_that_version() -> None:
+    assert under_rules(default_configuration(V1_36), V1_37) == default_configuration(V1_37)
+    listed = {"enabled": [{"name": "NodeUnschedulable"}, {"name": "NodeName"}], "disabled": [{"name": "*"}]}
+    chosen = filled(profiles=[{"plugins": {"multiPoint": listed}}])
+    moved = under_rules(chosen, V1_37)
+    assert moved.profiles[0].plugins == chosen.profiles[0].plugins, "what the file orders stays in order"
+    assert moved.rules is V1_37
+
+
+def test_only_1_37_has_a_post_filter_for_pod_groups() -> None:
+    given = {"profiles": [{"plugins": {"podGroupPostFilter": {"disabled": [{"name": "*"}]}}}]}
+    with pytest.raises(ConfigError, match=r'unknown field "profiles\[0\].plugins.podGroupPostFilter"'):
+        decode(HEAD | given)
+    config = with_defaults(decode(HEAD | given, V1_37))
+    assert resolve(config, BUILT_IN_POINTS)[0].points["podGroupPostFilter"] == ()
+    default = resolve(default_configuration(V1_37), BUILT_IN_POINTS)[0]
+    assert default.points["podGroupPostFilter"] == ("DynamicResources", "DefaultPreemption")
+    assert "podGroupPostFilter" in encode(config)["profiles"][0]["plugins"]
+    assert "podGroupPostFilter" not in encode(default_configuration())["profiles"][0]["plugins"]

@@ -13,6 +13,7 @@ from situate.core.model.duration import MILLISECOND, SECOND
 from situate.core.plugins.default_preemption import DefaultPreemptionArgs
 from situate.core.plugins.inter_pod_affinity import InterPodAffinityArgs
 from situate.core.plugins.node_resources_fit import NodeResourcesFitArgs
+from situate.core.versions import V1_37
 
 HEAD = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
 MINE = "example.plugins:Mine"
@@ -50,7 +51,8 @@ def problems_of(config: KubeSchedulerConfiguration, known: Any = BUILT_IN_POINTS
 def test_the_default_profile_filters_and_scores_in_kube_schedulers_order() -> None:
     profile = resolved(default_configuration())
     assert profile.scheduler_name == "default-scheduler"
-    assert tuple(profile.points) == EXTENSION_POINTS
+    assert tuple(profile.points) == EXTENSION_POINTS[:-1], "1.36 has no podGroupPostFilter"
+    assert tuple(resolved(default_configuration(V1_37)).points) == EXTENSION_POINTS
     assert profile.queue_sort == "PrioritySort"
     assert profile.filters == (
         "NodeUnschedulable",

@@ -10,12 +10,15 @@ from msgspec.structs import replace
 from builders import node, pod
 from gang_world import RACK, World, bound, member, nodes, of, team
 from situate.core.changes import NodeSeen, ObjectSeen
+from situate.core.config.defaults import default_configuration
 from situate.core.effects import BindVolumes, Evict, Nominate, SetCondition
 from situate.core.engine import gang_attempt
+from situate.core.engine.engine import Engine
 from situate.core.model.named import NamedObject
 from situate.core.model.node import Node
 from situate.core.model.pod import Pod, PodCondition, PodSchedulingGate, PodStatus
 from situate.core.queue.queued_pod import QueueState
+from situate.core.versions import V1_37
 from storage_builders import claimed, reached_from, storage_class, volume, waiting
 
 TOPOLOGY = {"situate.dev/gang-topology": RACK}
@@ -41,6 +44,11 @@ def nominated(effects: list[Any]) -> list[tuple[str, str]]:
     return [(one.pod.name, one.node) for one in of(Nominate, effects)]
 
 
+def holding(*machines: Node) -> World:
+    """With the rules of 1.37, in which a node is held for a pod that is gated."""
+    return World(*machines, engine=Engine(default_configuration(V1_37)))
+
+
 def holder(priority: int, node_name: str = "n0") -> Pod:
     """A node is nominated for it, and it must not be scheduled yet."""
     gates = (PodSchedulingGate(name="g"),)
@@ -52,13 +60,13 @@ def holder(priority: int, node_name: str = "n0") -> Pod:
 
 @pytest.mark.parametrize("priority, fits", [(4, True), (5, False), (6, False)])
 def test_a_gang_leaves_a_node_that_is_nominated_for_a_pod_that_it_does_not_outrank(priority: int, fits: bool) -> None:
-    world = World(machine("n0"), machine("n1", cpu="0"))
+    world = holding(machine("n0"), machine("n1", cpu="0"))
     world.arrive(holder(priority))
     assert bound(world.arrive(*team(2, priority=5))) == (["t0", "t1"] if fits else [])
 
 
 def test_the_least_important_pod_of_a_gang_decides_which_nominations_count() -> None:
-    world = World(machine("n0"))
+    world = holding(machine("n0"))
     world.arrive(holder(5))
     assert bound(world.arrive(member("t0", 2, priority=9), member("t1", 2, priority=5))) == []
 
@@ -69,7 +77,7 @@ def test_nominations_of_a_gang_do_not_count_against_itself() -> None:
 
 
 def test_a_nomination_of_a_node_that_nobody_knows_holds_nothing() -> None:
-    world = World(machine("n0"))
+    world = holding(machine("n0"))
     world.arrive(holder(9, "ghost"))
     assert bound(world.arrive(*team(2))) == ["t0", "t1"]
 
@@ -81,7 +89,7 @@ def test_a_gang_that_is_refused_waits_for_what_its_filters_wait_for() -> None:
 
 
 def test_a_gang_that_is_refused_while_nodes_are_nominated_for_others_waits_for_any_change() -> None:
-    world = World(machine("n0"))
+    world = holding(machine("n0"))
     world.arrive(holder(9))
     world.arrive(*team(2))
     told = of(SetCondition, world.step(NodeSeen(machine("n0", disk="ssd")), after_ms=5_000))

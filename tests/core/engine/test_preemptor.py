@@ -16,6 +16,7 @@ from situate.core.engine.in_flight import NOMINATION_LIMIT_MS
 from situate.core.engine.preemptor import EVICT_TRIES
 from situate.core.model.pod import PodSchedulingGate
 from situate.core.queue.queued_pod import QueueState
+from situate.core.versions import V1_36, V1_37, KubernetesRules
 from worlds import HOST, distance, near
 
 SECOND = 1_000
@@ -136,7 +137,7 @@ def test_a_nomination_ends_when_its_victims_have_not_left_in_time() -> None:
     "changes", [pytest.param([NodeGone("n1")], id="with its node"), pytest.param([], id="in vain")]
 )
 def test_a_gated_pod_whose_nomination_ends_stays_gated(changes: list[Change]) -> None:
-    engine = Engine(default_configuration())
+    engine = Engine(default_configuration(V1_37))
     engine.step(0, [*nodes("n1"), boss(nominated_node_name="n1", scheduling_gates=(PodSchedulingGate(name="g"),))])
     assert nominated(engine.step(NOMINATION_LIMIT_MS, changes)) == [("boss", "")]
     assert state_of(engine, "boss") is QueueState.GATED
@@ -166,8 +167,25 @@ def test_a_pod_that_changes_keeps_its_nomination_and_the_time_it_ends() -> None:
     assert nominated(engine.step(NOMINATION_LIMIT_MS, [])) == [("boss", "")]
 
 
+@pytest.mark.parametrize("rules, taken", [(V1_36, [("small", "n1")]), (V1_37, [])], ids=["1.36", "1.37"])
+def test_a_node_is_held_for_a_gated_pod_since_1_37(rules: KubernetesRules, taken: list[tuple[str, str]]) -> None:
+    engine = Engine(default_configuration(rules))
+    engine.step(0, [*nodes("n1"), boss(nominated_node_name="n1", scheduling_gates=(PodSchedulingGate(name="g"),))])
+    assert bound(engine.step(1, [PodSeen(pod("small", uid="small", cpu="4"))])) == taken
+
+
+def test_a_node_is_held_for_a_pod_once_its_gates_are_gone_in_1_36() -> None:
+    engine = Engine(default_configuration(V1_36))
+    wide = {"nominated_node_name": "n1", "cpu": "4"}
+    engine.step(0, [*nodes("n1"), running("v", "n1"), boss(scheduling_gates=(PodSchedulingGate(name="g"),), **wide)])
+    assert evicted(engine.step(1, [boss(**wide)])) == ["v"]
+    entry = engine.queue.get("default/boss")
+    assert entry is not None
+    assert entry.nominated == "n1"
+
+
 def test_a_node_is_held_for_a_pod_as_it_is_now() -> None:
-    engine = Engine(default_configuration())
+    engine = Engine(default_configuration(V1_37))
     gates = (PodSchedulingGate(name="g"),)
     held = {"scheduling_gates": gates, "nominated_node_name": "n1"}
     engine.step(0, [*nodes("n1"), boss(**held)])
@@ -178,7 +196,7 @@ def test_a_node_is_held_for_a_pod_as_it_is_now() -> None:
 
 @pytest.mark.parametrize("priority, ends", [(9, True), (10, False)])
 def test_a_nomination_ends_when_a_more_important_pod_gets_the_node(priority: int, ends: bool) -> None:
-    engine = Engine(default_configuration())
+    engine = Engine(default_configuration(V1_37))
     gates = (PodSchedulingGate(name="g"),)
     lesser = pod("lesser", uid="l", cpu="1", priority=priority, nominated_node_name="n1", scheduling_gates=gates)
     effects = engine.step(0, [*nodes("n1"), running("v", "n1"), PodSeen(lesser), boss(cpu="3")])
@@ -197,7 +215,7 @@ def test_a_pod_whose_node_a_more_important_one_gets_looks_for_another_at_once() 
 
 
 def test_a_pod_that_gets_another_node_leaves_the_first_to_those_who_wait_for_it() -> None:
-    engine = Engine(default_configuration())
+    engine = Engine(default_configuration(V1_37))
     disk = NodeSeen(node("n2", cpu="4", memory="8Gi", pods="110", labels={"disk": "ssd"}))
     picky = {"node_selector": {"disk": "ssd"}, "nominated_node_name": "n1"}
     held = boss(scheduling_gates=(PodSchedulingGate(name="g"),), **picky)

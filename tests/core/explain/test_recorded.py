@@ -21,6 +21,7 @@ from situate.core.model.meta import key_of
 from situate.core.model.pod import Pod
 from situate.core.place.filtering import run_filters
 from situate.core.place.profile import Profile
+from situate.core.plugins.support.claim_changes import change_claim, released_devices
 from situate.core.state.audit import audit
 from situate.core.state.cluster import Cluster
 from situate.core.state.view import View
@@ -56,7 +57,13 @@ def applied(objects: Objects, way: Suggestion) -> Cluster:
     nodes = {node.metadata.name: node for node in objects.nodes} | dict(way.nodes)
     pods = [pod for pod in objects.pods if key_of(pod.metadata) not in way.evicted]
     cluster = Cluster()
-    cluster.load(nodes.values(), objects.named(), pods)
+    cluster.load(nodes.values(), [*objects.named(), *way.slices], pods)
+    for pod in objects.pods:
+        if pod not in pods:
+            for change in released_devices(cluster, pod):
+                change_claim(cluster, change)
+    for change in way.claims:
+        change_claim(cluster, change)
     return cluster
 
 

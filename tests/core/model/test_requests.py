@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from builders import container, node, pod
 from situate.core.model.defaults import defaulted
@@ -159,6 +160,66 @@ def test_the_status_of_an_init_container_counts_for_sidecars_only() -> None:
     for one, counts in ((sidecar("i", cpu="1"), 10_000), (container("i", cpu="1"), 1000)):
         asking = pod(cpu="1", memory="0", init_containers=(one,), init_container_statuses=(status,))
         assert pod_requests(asking).milli_cpu == counts
+
+
+def container_status(name: str, running: str, granted: str = "") -> ContainerStatus:
+    return ContainerStatus(
+        name=name,
+        resources=ResourceRequirements(requests={"cpu": running}) if running else None,
+        allocated_resources={"cpu": granted} if granted else {},
+    )
+
+
+def with_own_status(asking: Pod, **amounts: str) -> Pod:
+    """A pod that reports amounts of its own, beside those of its containers."""
+    own = ResourceRequirements(requests=amounts)
+    return replace(asking, status=replace(asking.status, resources=own, allocated_resources=amounts))
+
+
+TWO: dict[str, Any] = {"containers": (container("a", cpu="1"), container("b", cpu="2"))}
+RESIZED = {
+    "the largest of the sums, not the sum of the largest": (
+        pod(**TWO, container_statuses=(container_status("a", "2"), container_status("b", "1"))),
+        4000,
+        3000,
+    ),
+    "what runs falls back on what was granted, and that on what is wanted": (
+        pod(**TWO, container_statuses=(container_status("a", "", "5"),)),
+        3000,
+        7000,
+    ),
+    "an init container counts with what it reports": (
+        pod(
+            containers=(container("c", cpu="1"),),
+            init_containers=(container("i", cpu="1"),),
+            init_container_statuses=(container_status("i", "9"),),
+        ),
+        1000,
+        9000,
+    ),
+    "what is wanted and infeasible counts nowhere": (
+        pod(
+            **TWO,
+            container_statuses=(container_status("a", "1"),),
+            conditions=(PodCondition(type="PodResizePending", reason="Infeasible"),),
+        ),
+        3000,
+        1000,
+    ),
+    "the pod's own status replaces that of its containers": (
+        with_own_status(pod(**TWO, container_statuses=(container_status("a", "9"),)), cpu="4"),
+        11000,
+        4000,
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    "asking, by_container, by_pod", [pytest.param(*case, id=name) for name, case in RESIZED.items()]
+)
+def test_a_resize_counts_by_container_or_by_pod(asking: Pod, by_container: int, by_pod: int) -> None:
+    assert pod_requests(asking).milli_cpu == by_container
+    assert pod_requests(asking, by_container=False).milli_cpu == by_pod
 
 
 def test_amounts_beyond_int64_stop_there() -> None:

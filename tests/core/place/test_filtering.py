@@ -10,7 +10,7 @@ import pytest
 
 from builders import node, pod
 from situate.core.contract import RULED_OUT, Failure, Reason, Refusal, Verdict, Wake
-from situate.core.place.filtering import Filtered, fits_at, run_filters
+from situate.core.place.filtering import Filtered, feasible_rows, fits_at, run_filters
 from situate.core.place.profile import Profile
 from situate.core.state.classes import PodClass
 from situate.core.state.cluster import Cluster
@@ -74,6 +74,31 @@ def test_a_row_without_a_node_never_passes() -> None:
     cluster.add_node(node("n1"))
     cluster.remove_node("n0")
     assert run_filters(profile_of(None), cluster.class_of(pod()), View(cluster)).feasible.tolist() == [False, True]
+
+
+@pytest.mark.parametrize("gone", [False, True], ids=["every row has a node", "a row has none"])
+@pytest.mark.parametrize(
+    "answers",
+    [
+        pytest.param((), id="nobody is asked"),
+        pytest.param((None, None), id="nobody has a say"),
+        pytest.param(([0, 1, 0, 0], None, [0, 0, 1, 0]), id="each refuses another"),
+        pytest.param(([0, OUT, 0, 0],), id="a node is ruled out"),
+        pytest.param(([1, 1, 1, 1],), id="none passes"),
+        pytest.param(([0, 1, 0, 0], NOT_NOW), id="the pod is turned away"),
+        pytest.param((BROKEN, [0, 1, 0, 0]), id="a filter fails"),
+    ],
+)
+def test_the_rows_alone_are_those_of_the_whole_answer(answers: tuple[Answer, ...], gone: bool) -> None:
+    cluster = Cluster()
+    for name in ("n0", "n1", "n2", "n3"):
+        cluster.add_node(node(name))
+    if gone:
+        cluster.remove_node("n3")
+    profile, kind = profile_of(*answers), cluster.class_of(pod())
+    rows, count = feasible_rows(profile, kind, View(cluster, once=True))
+    assert rows.tolist() == run_filters(profile, kind, View(cluster)).feasible.tolist()
+    assert count == rows.sum()
 
 
 @pytest.mark.parametrize(

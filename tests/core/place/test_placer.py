@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
+import msgspec
 import pytest
 
 from builders import container, node, pod, selector, taint, toleration
 from situate.core.engine.framework import default_framework
 from situate.core.model.meta import ObjectMeta
+from situate.core.model.named import NamedObject
 from situate.core.model.node import Node
 from situate.core.model.nodeselector import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from situate.core.model.pod import (
@@ -20,7 +23,7 @@ from situate.core.model.pod import (
     TopologySpreadConstraint,
     WeightedPodAffinityTerm,
 )
-from situate.core.model.workloads import Service, ServiceSpec
+from situate.core.model.workloads import SelectorSpec, Service, ServiceSpec, StatefulSet
 from situate.core.place import placer as placer_module
 from situate.core.place.placer import Placer
 from situate.core.place.profile import Profile
@@ -159,7 +162,7 @@ def small_cluster() -> Cluster:
 
 
 def classes(cluster: Cluster, count: int) -> list[PodClass]:
-    return [cluster.class_of(pod("w", labels={"at": str(at)})) for at in range(count)]
+    return [cluster.class_of(pod("w", cpu=f"{at + 1}m")) for at in range(count)]
 
 
 @pytest.fixture
@@ -189,6 +192,64 @@ def test_answers_are_kept_from_the_second_time_on(made: list[PodClass]) -> None:
     assert made == []
     ask(placer, a, a, b)
     assert made == [a, b]
+
+
+def labelled(cluster: Cluster, count: int) -> list[PodClass]:
+    return [cluster.class_of(pod("w", labels={"app": "db", "index": str(at)})) for at in range(count)]
+
+
+def test_who_differs_only_in_a_label_that_nothing_selects_shares_answers(made: list[PodClass]) -> None:
+    cluster = small_cluster()
+    placer = Placer(cluster, DEFAULT)
+    a, b, c = labelled(cluster, 3)
+    ask(placer, a, b, c)
+    assert made == [a]
+    assert placer.verdicts(a) is placer.verdicts(b) is placer.verdicts(c) is not None
+
+
+BY_INDEX = selector(index="1")
+APART = PodAffinityTerm(label_selector=BY_INDEX, topology_key=HOST)
+SPREAD = TopologySpreadConstraint(max_skew=9, topology_key=HOST, when_unsatisfiable="ScheduleAnyway")
+SELECTING: list[tuple[str, Pod | NamedObject]] = [
+    ("a service", Service(metadata=ObjectMeta(name="s", namespace="x"), spec=ServiceSpec(selector={"index": "1"}))),
+    ("a StatefulSet", StatefulSet(metadata=ObjectMeta(name="s"), spec=SelectorSpec(selector=BY_INDEX))),
+    (
+        "an affinity term",
+        pod(affinity=Affinity(pod_affinity=PodAffinity(required_during_scheduling_ignored_during_execution=(APART,)))),
+    ),
+    (
+        "a spread constraint",
+        pod(topology_spread_constraints=(msgspec.structs.replace(SPREAD, label_selector=BY_INDEX),)),
+    ),
+    (
+        "a spread constraint that compares",
+        pod(topology_spread_constraints=(msgspec.structs.replace(SPREAD, match_label_keys=("index",)),)),
+    ),
+]
+
+
+@pytest.mark.parametrize("who,selecting", SELECTING)
+def test_once_something_selects_the_label_they_share_no_more(
+    made: list[PodClass], who: str, selecting: Pod | NamedObject
+) -> None:
+    cluster = small_cluster()
+    placer = Placer(cluster, DEFAULT)
+    a, b = labelled(cluster, 2)
+    ask(placer, a, b)
+    if isinstance(selecting, Pod):
+        cluster.class_of(selecting)
+    else:
+        cluster.put_object(selecting)
+    ask(placer, a, b, b)
+    assert made == [a, b], who
+
+
+def test_a_plugin_from_elsewhere_may_read_any_label(made: list[PodClass]) -> None:
+    cluster = small_cluster()
+    placer = Placer(cluster, replace(DEFAULT, reads_selected_labels=False))
+    a, b = labelled(cluster, 2)
+    ask(placer, a, b)
+    assert made == []
 
 
 def test_nothing_is_kept_with_the_cache_off(made: list[PodClass]) -> None:
@@ -242,7 +303,7 @@ def test_the_limit_holds_as_answers_and_the_cluster_grow(made: list[PodClass], m
     for at in range(100):
         cluster.add_node(node(f"n{at}", cpu="4", memory="4Gi", pods="10"))
     ask(placer, *early)
-    late = [cluster.class_of(pod("w", labels={"late": str(at)})) for at in range(20)]
+    late = [cluster.class_of(pod("w", cpu=f"{at + 500}m")) for at in range(20)]
     for one in late * 2:
         placer.choose(one)
     assert sum(standing.nbytes for standing in placer._caches.values()) <= 40_000

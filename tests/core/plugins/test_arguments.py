@@ -9,6 +9,7 @@ from situate.core.config.defaults import with_defaults
 from situate.core.config.validate import validate
 from situate.core.model.field_errors import distinct
 from situate.core.plugins.table import ARGS
+from situate.core.versions import DEFAULT, V1_37, KubernetesRules
 
 HEAD = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
 NAME_RULE = (
@@ -24,11 +25,12 @@ VALUE_RULE = (
 STRATEGIES = 'supported values: "LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"'
 
 
-def problems_of(plugin: str, **args: Any) -> list[str]:
+def problems_of(plugin: str, rules: KubernetesRules = DEFAULT, **args: Any) -> list[str]:
     """As if the arguments stood at `args`."""
     profile = {"pluginConfig": [{"name": plugin, "args": args}]}
-    config = with_defaults(decode(HEAD | {"profiles": [profile]}))
-    return distinct(config.profiles[0].plugin_config[0].args.validate("args"))
+    config = with_defaults(decode(HEAD | {"profiles": [profile]}, rules))
+    given = config.profiles[0].plugin_config[0].args
+    return distinct([*given.validate("args"), *given.rule_problems("args", rules)])
 
 
 NEED_ARGUMENTS = ("Cost", "Latency")
@@ -293,6 +295,23 @@ GATE_OFF = "unexpected field `shape`, remove it or turn on the feature gate Stor
 )
 def test_volume_binding(args: dict[str, Any], problems: list[str]) -> None:
     assert problems_of("VolumeBinding", **args) == problems
+
+
+@pytest.mark.parametrize(
+    "args, problems",
+    [
+        pytest.param({}, [], id="the default shape"),
+        pytest.param({"shape": []}, [], id="an empty shape is the default one"),
+        pytest.param(shape((0, 10)), [], id="a shape"),
+        pytest.param(
+            shape((0, 11)),
+            ["args.shape[0].score: Invalid value: 11: not in valid range [0, 10]"],
+            id="a score too high",
+        ),
+    ],
+)
+def test_1_37_scores_volumes_by_a_shape(args: dict[str, Any], problems: list[str]) -> None:
+    assert problems_of("VolumeBinding", V1_37, **args) == problems
 
 
 REQUIRED = "args.addedAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0]"

@@ -40,8 +40,8 @@ def cluster_of(nodes: Sequence[Node], *pods: Pod) -> Cluster:
     return made
 
 
-def foresight(*mix: ExpectedPod, now: int = 0, packing: int = 0) -> Foresight:
-    return Foresight(Fragmentation(mix=mix, packing=packing), now=now)
+def foresight(*mix: ExpectedPod, now: int = 0, packing: int = 0, scarcity: int = 0) -> Foresight:
+    return Foresight(Fragmentation(mix=mix, packing=packing), now=now, scarcity=scarcity)
 
 
 def scores(plugin: Foresight | Fragmentation, cluster: Cluster, asked: Pod) -> list[int]:
@@ -91,6 +91,58 @@ def test_the_next_pod_counts_as_much_as_is_said() -> None:
     assert near == [0, 100]
 
 
+def test_the_last_nodes_with_the_cpu_that_rare_pods_need_are_left_to_them() -> None:
+    """Either node would fill up with small pods, but only one has 120 cpus for the large one."""
+    large, other = gpu_node("large", gpus=8, cpu="128"), gpu_node("other", gpus=8, cpu="96")
+    cluster = cluster_of([large, other])
+    mix = (ExpectedPod(20, 8000), ExpectedPod(1, 120_000, devices=8))
+    asked = whole("x", 1, requests={"cpu": "8"})
+    assert scores(foresight(*mix, scarcity=100), cluster, asked) == [0, 100]
+
+
+def test_a_model_that_others_insist_on_is_left_to_them() -> None:
+    nodes = [gpu_node("t4", gpus=2, cpu="64", labels={"model": "T4"}), gpu_node("any", gpus=2, cpu="64")]
+    mix = (ExpectedPod(1, 8000), ExpectedPod(1, 8000, nodes=(("model", ("T4",)),)))
+    asked = whole("x", 1, requests={"cpu": "8"})
+    assert scores(foresight(*mix, scarcity=100), cluster_of(nodes), asked) == [0, 100]
+
+
+def test_a_share_leaves_the_last_whole_device_to_a_pod_that_needs_it() -> None:
+    """On its own, a future would rather put 500 beside another 500 to come than beside 300."""
+    bound = share("a", 300, devices="0", node_name="n")
+    cluster = cluster_of([gpu_node("n", gpus=2), gpu_node("small", gpus=1, cpu="1")], bound)
+    mix = (ExpectedPod(1, 1000, milli=500), ExpectedPod(1, 1000, milli=700), ExpectedPod(9, 2000))
+    kind = cluster.class_of(share("x", 500))
+    assert foresight(*mix[:2]).assign(kind, View(cluster), 0) == {GPU_DEVICES: "1"}
+    assert foresight(*mix, scarcity=100).assign(kind, View(cluster), 0) == {GPU_DEVICES: "0"}
+
+
+def test_pods_without_a_gpu_are_expected_to_take_cpu() -> None:
+    """`lean` has cpu enough for this pod and one with a GPU, but not for another without a GPU as well."""
+    lean, rich = gpu_node("lean", gpus=1, cpu="24"), gpu_node("rich", gpus=1, cpu="200")
+    mix = (ExpectedPod(1, 9000),)
+    asked = pod("x", cpu="8", memory="1Gi")
+    others = (ExpectedPod(1, 8000, devices=0),)
+    ignoring = Foresight(Fragmentation(mix=mix, packing=0), now=0, scarcity=0)
+    expecting = Foresight(Fragmentation(mix=mix, packing=0), now=0, scarcity=0, others=others)
+    cluster = cluster_of([lean, rich])
+    assert scores(ignoring, cluster, asked) == [100, 100]
+    assert scores(expecting, cluster, asked) == [0, 100]
+
+
+def test_cpu_that_others_could_use_is_left_to_them_even_if_no_gpu_depends_on_it() -> None:
+    """Either node's GPU will be used. `even` has cpu for two more pods, `odd` for one, and 3 that nobody could use."""
+    even, odd = gpu_node("even", gpus=1, cpu="17"), gpu_node("odd", gpus=1, cpu="12")
+    mix, others = (ExpectedPod(1, 1000),), (ExpectedPod(1, 8000, devices=0),)
+    cluster, asked = cluster_of([even, odd]), pod("x", cpu="3", memory="1Gi")
+
+    def plugin(scarcity: int) -> Foresight:
+        return Foresight(Fragmentation(mix=mix, packing=0), now=0, scarcity=scarcity, others=others)
+
+    assert scores(plugin(0), cluster, asked) == [100, 100]
+    assert scores(plugin(100), cluster, asked) == [0, 100]
+
+
 def test_without_a_mix_the_bound_pods_are_expected() -> None:
     nodes = [gpu_node("tight", gpus=2, cpu="16"), gpu_node("wide", gpus=2, cpu="64"), gpu_node("third")]
     bound = [whole(f"b{at}", 1, devices=str(at), node_name="third", requests={"cpu": "8"}) for at in range(2)]
@@ -122,7 +174,7 @@ def placed(seed: int, *, cache: bool) -> list[tuple[int, str]]:
     cluster = Cluster()
     for at in range(5):
         cluster.add_node(gpu_node(f"n{at}", gpus=dice.choice((1, 2, 4)), cpu=str(dice.choice((16, 32, 64)))))
-    plugin = foresight(*MIX, now=30, packing=20)
+    plugin = foresight(*MIX, now=30, packing=20, scarcity=100)
     profile = Profile("p", (NodeResourcesFit(), GpuShare()), (Weighted(plugin, 1),), assigners=(GpuShare(), plugin))
     placer = Placer(cluster, profile, cache=cache)
     went = []

@@ -30,6 +30,7 @@ def document(**args: Any) -> dict[str, Any]:
         ({"futures": 257}, "args.futures: Invalid value: 257: not in valid range [1, 256]"),
         ({"podsPerDevice": 0}, "args.podsPerDevice: Invalid value: 0: not in valid range [1, 64]"),
         ({"now": -1}, "args.now: Invalid value: -1: not in valid range [0, 10000]"),
+        ({"scarcity": -1}, "args.scarcity: Invalid value: -1: not in valid range [0, 10000]"),
         ({"packing": -1}, "args.packing: Invalid value: -1: not in valid range [0, 1000000]"),
         ({"weightExponent": 9}, "args.weightExponent: Invalid value: 9"),
         ({"typicalPods": [{"gpuMilli": 1001}]}, "args.typicalPods[0].gpuMilli: Invalid value: 1001"),
@@ -44,13 +45,15 @@ def test_arguments_out_of_range_are_refused(args: dict[str, Any], said: str) -> 
 
 def test_what_the_arguments_come_to() -> None:
     pods = [{"weight": 2, "cpu": "1500m", "gpuMilli": 500}, {"cpu": 4}]
-    config = config_of(document(typicalPods=pods, futures=3, podsPerDevice=5, now=70, packing=1))
+    config = config_of(document(typicalPods=pods, futures=3, podsPerDevice=5, now=70, packing=1, scarcity=9))
     (scorer,) = [
         one.scorer
         for one in build_frameworks(config)["default-scheduler"].profile.scorers
         if isinstance(one.scorer, Foresight)
     ]
     assert (scorer.futures, scorer.pods_per_device, scorer.now, scorer.near.packing) == (3, 5, 70, 1)
+    assert scorer.scarcity == 9
+    assert [(other.weight, other.milli_cpu) for other in scorer.others] == [(1, 4000)]
     (typical,) = scorer.near.mix
     assert (typical.weight, typical.milli_cpu, typical.devices, typical.milli) == (2, 1500, 1, 500)
 

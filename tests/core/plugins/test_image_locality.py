@@ -12,6 +12,7 @@ from situate.core.model.volumes import ImageSource, Volume
 from situate.core.plugins.image_locality import ImageLocality, full_name
 from situate.core.state.cluster import Cluster
 from situate.core.state.view import View
+from situate.core.versions import V1_37
 
 MIB = 1 << 20
 
@@ -141,3 +142,10 @@ def test_scores_are_those_of_each_node_alone(
         bounded = max(23 * MIB, min(total, 1000 * MIB * len(containers)))
         expected.append(100 * (bounded - 23 * MIB) // (1000 * MIB * len(containers) - 23 * MIB))
     assert score(cluster, pod(containers, volumes=volumes)) == expected
+
+
+def test_by_the_rules_of_1_37_image_volumes_raise_the_bar_too() -> None:
+    cluster = cluster_of({"app:v1": 300 * MIB, "data:v1": 400 * MIB})
+    view = View(cluster).scoring(np.ones(1, np.bool_))
+    scores = ImageLocality().with_rules(V1_37).score(cluster.class_of(pod(["app:v1"], volumes=["data:v1"])), view)
+    assert scores.tolist() == [100 * (700 - 23) // (2000 - 23)]

@@ -16,6 +16,7 @@ from situate.core.model.policy import Namespace
 from situate.core.plugins.inter_pod_affinity import InterPodAffinity
 from situate.core.state.cluster import Cluster
 from situate.core.state.view import View
+from situate.core.versions import V1_37
 
 HOST, ZONE, RACK = "kubernetes.io/hostname", "topology.kubernetes.io/zone", "rack"
 
@@ -420,3 +421,14 @@ def test_terms_of_bound_pods_are_ignored_on_request_unless_the_pod_prefers_somet
 def test_it_wakes_for_bound_pods_and_node_labels() -> None:
     pods = {Wake.POD_ADDED, Wake.POD_DELETED, Wake.POD_LABEL}
     assert InterPodAffinity.wakes_on == pods | {Wake.NODE_ADDED, Wake.NODE_LABEL, Wake.NAMESPACE_LABEL}
+
+
+@pytest.mark.parametrize("namespace, matches", [("default", True), ("prod", False), ("bare", True), ("gone", False)])
+def test_by_the_rules_of_1_37_a_namespace_selector_matches_the_existing_namespaces_with_such_labels(
+    namespace: str, matches: bool
+) -> None:
+    made = cluster(pod("old", "a", namespace=namespace))
+    waits = made.class_of(pod(app="db", apart=(term(namespaceSelector=NOT_PROD),)))
+    verdict = InterPodAffinity().with_rules(V1_37).check(waits, View(made))
+    assert verdict is not None
+    assert bool(verdict.any()) == matches

@@ -1,9 +1,8 @@
 """NodeName refuses every node but the one that the pod names."""
 
-import dataclasses
-
 import msgspec
 
+from situate.core.contract import FITS, RULED_OUT
 from situate.core.model.meta import ObjectMeta
 from situate.core.model.node import Node
 from situate.core.model.pod import Pod, PodSpec
@@ -11,6 +10,7 @@ from situate.core.plugins.node_name import NodeName
 from situate.core.state.classes import PodClass
 from situate.core.state.cluster import Cluster
 from situate.core.state.view import View
+from situate.core.versions import V1_37
 
 
 def cluster_of(*names: str) -> Cluster:
@@ -21,7 +21,7 @@ def cluster_of(*names: str) -> Cluster:
 
 
 def naming(kind: PodClass, node_name: str) -> PodClass:
-    return dataclasses.replace(kind, spec=msgspec.structs.replace(kind.spec, node_name=node_name))
+    return msgspec.structs.replace(kind, spec=msgspec.structs.replace(kind.spec, node_name=node_name))
 
 
 def test_a_pod_that_names_no_node_is_let_through() -> None:
@@ -57,3 +57,10 @@ def test_where_a_pod_of_the_class_is_bound_does_not_bind_the_others() -> None:
     cluster.add_pod(bound)
     waiting = Pod(metadata=ObjectMeta(name="second", namespace="default"))
     assert NodeName().check(cluster.class_of(waiting), View(cluster)) is None
+
+
+def test_by_the_rules_of_1_37_the_other_nodes_are_ruled_out() -> None:
+    cluster = cluster_of("a", "b")
+    codes = NodeName().with_rules(V1_37).check(naming(cluster.class_of(Pod()), "b"), View(cluster))
+    assert codes is not None
+    assert codes.tolist() == [RULED_OUT, FITS]

@@ -5,8 +5,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from builders import node, pod
+from situate.core.contract import Wake, WakeEvent
+from situate.core.model.meta import ObjectMeta
 from situate.core.model.named import NamedObject
 from situate.core.model.pod import Pod
+from situate.core.model.storage import CSIDriver, CSIDriverSpec
 from situate.core.model.volumes import (
     AWSElasticBlockStore,
     AzureDisk,
@@ -18,12 +21,14 @@ from situate.core.model.volumes import (
 from situate.core.plugins.node_volume_limits import NodeVolumeLimits
 from situate.core.state.cluster import Cluster
 from situate.core.state.view import View
+from situate.core.versions import V1_37
 from storage_builders import (
     DRIVER,
     attachment,
     claim,
     claimed,
     cluster_of,
+    csi_driver,
     csi_node,
     ephemeral,
     storage_class,
@@ -301,3 +306,65 @@ def test_all_rows_at_once_are_as_one_by_one(
     waits = pod("p", volumes=claimed(*wanted))
     assert check(cluster, waits) == expected
     assert [check(cluster, waits, View(cluster).at(at)) for at in range(3)] == [[code] for code in expected]
+
+
+# -- drivers that nodes must have, by the rules of 1.37 --
+
+MISSING = f"{DRIVER} CSI driver is not installed on the node"
+
+
+def required(name: str = DRIVER) -> CSIDriver:
+    return CSIDriver(metadata=ObjectMeta(name=name), spec=CSIDriverSpec(prevent_pod_scheduling_if_missing=True))
+
+
+def missing(plugin: NodeVolumeLimits, cluster: Cluster, waits: Pod) -> list[list[str]]:
+    details = plugin.details(cluster.class_of(waits), View(cluster))
+    return [[text for text, mask in details if mask[row]] for row in range(len(cluster.nodes.names))]
+
+
+@pytest.mark.parametrize(
+    "driver, expected",
+    [
+        pytest.param(required(), [[], [MISSING], [MISSING]], id="a driver that nodes must have"),
+        pytest.param(csi_driver(), [[], [], []], id="a driver that may be missing"),
+        pytest.param(required("other"), [[], [], []], id="another driver"),
+    ],
+)
+def test_by_the_rules_of_1_37_a_node_must_have_the_driver(driver: CSIDriver, expected: list[list[str]]) -> None:
+    nodes = [node("has"), node("lacks"), node("bare")]
+    cluster = cluster_of(*nodes, csi_node("has", {DRIVER: None}), csi_node("lacks", {"x": None}), driver, *bound("c"))
+    waits = pod("p", volumes=claimed("c"))
+    plugin = NodeVolumeLimits().with_rules(V1_37)
+    assert missing(plugin, cluster, waits) == expected
+    codes = plugin.check(cluster.class_of(waits), View(cluster))
+    assert codes is not None
+    assert [plugin.reasons[code - 1].code if code else "" for code in codes.tolist()] == [
+        "Unschedulable" if texts else "" for texts in expected
+    ]
+    assert missing(NodeVolumeLimits(), cluster, waits) == [[], [], []], "1.36 does not look"
+
+
+@pytest.mark.parametrize(
+    "event, helps",
+    [
+        pytest.param(
+            WakeEvent(Wake.CSI_NODE_UPDATED, item=csi_node("n", {DRIVER: None}), item_before=csi_node("n")),
+            True,
+            id="a node got a driver without a limit",
+        ),
+        pytest.param(
+            WakeEvent(Wake.CSI_DRIVER_UPDATED, item=csi_driver(), item_before=required()),
+            True,
+            id="the driver may be missing now",
+        ),
+        pytest.param(WakeEvent(Wake.CSI_DRIVER_DELETED, item=required()), True, id="the driver is not known any more"),
+        pytest.param(WakeEvent(Wake.CSI_DRIVER_DELETED, item=csi_driver()), False, id="it was not needed"),
+        pytest.param(
+            WakeEvent(Wake.CSI_DRIVER_UPDATED, item=required(), item_before=csi_driver()), False, id="it is needed now"
+        ),
+    ],
+)
+def test_what_ends_the_lack_of_a_driver_wakes_by_the_rules_of_1_37(event: WakeEvent, helps: bool) -> None:
+    waits = Cluster().class_of(pod("p", volumes=claimed("c")))
+    assert NodeVolumeLimits().with_rules(V1_37).wakes(waits, event) is helps
+    assert not NodeVolumeLimits().wakes(waits, event)

@@ -19,14 +19,14 @@ def budget(
     return PodDisruptionBudget(metadata=ObjectMeta(name="b", namespace=namespace), spec=spec, status=status)
 
 
-def breaking(budgets: list[PodDisruptionBudget], *labels: dict[str, str]) -> list[int]:
+def breaking(budgets: list[PodDisruptionBudget], *labels: dict[str, str], stops_at_first: bool = False) -> list[int]:
     """Which of some pods with these labels, in this order, would break a budget."""
     cluster = Cluster()
     pods = [
         Evictable(at, cluster.class_of(pod(f"p{at}", labels=each)), 0, f"default/p{at}")
         for at, each in enumerate(labels)
     ]
-    broken, harmless = Budgets(budgets).split(pods)
+    broken, harmless = Budgets(budgets, stops_at_first=stops_at_first).split(pods)
     assert sorted(each.row for each in (*broken, *harmless)) == list(range(len(labels)))
     assert [each.row for each in harmless] == sorted(each.row for each in harmless), "the order is kept"
     return [each.row for each in broken]
@@ -50,6 +50,11 @@ def test_pods_that_it_does_not_speak_of_do_not_use_it_up() -> None:
 def test_a_pod_of_two_budgets_uses_up_both_even_when_it_breaks_one() -> None:
     budgets = [budget(selector(app="web"), 0), budget(selector(tier="front"), 1)]
     assert breaking(budgets, {"app": "web", "tier": "front"}, {"tier": "front"}) == [0, 1]
+
+
+def test_by_the_rules_of_1_37_a_pod_that_breaks_a_budget_does_not_use_up_the_next() -> None:
+    budgets = [budget(selector(app="web"), 0), budget(selector(tier="front"), 1)]
+    assert breaking(budgets, {"app": "web", "tier": "front"}, {"tier": "front"}, stops_at_first=True) == [0]
 
 
 def test_a_pod_whose_eviction_is_counted_already_breaks_nothing_and_uses_nothing_up() -> None:

@@ -38,6 +38,15 @@ def test_of_pods_that_have_not_started_the_last_to_arrive_is_the_most_important(
     assert ordered(cluster_of(first=(1, None), second=(1, None), third=(1, None))) == ["third", "second", "first"]
 
 
+def test_by_the_rules_of_1_37_pods_that_have_not_started_stay_in_order_of_arrival() -> None:
+    cluster = cluster_of(first=(1, None), young=(1, YOUNG), second=(1, None), high=(2, None))
+    lower = lower_on(View(cluster), 0, 10)
+    ranked = by_importance(lower, unstarted_in_order=True)
+    assert [each.key for each in ranked] == ["default/high", "default/young", "default/first", "default/second"]
+    again = by_importance(ranked[:1:-1], unstarted_in_order=True, order=ranked)
+    assert [each.key for each in again] == ["default/first", "default/second"], "whatever order they are given in"
+
+
 def test_equals_stay_in_order_of_arrival_while_they_are_few() -> None:
     assert ordered(cluster_of(b=(1, OLD), a=(1, OLD), c=(1, OLD))) == ["b", "a", "c"]
 

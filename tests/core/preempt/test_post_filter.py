@@ -13,11 +13,17 @@ from situate.core.place.profile import Profile
 from situate.core.preempt import PostFilterResult, PreemptionOptions, post_filter
 from situate.core.state.cluster import Cluster
 from situate.core.state.view import View
+from situate.core.versions import DEFAULT, V1_37, KubernetesRules
 
 PROFILE = default_framework().profile
 
 
-def ask(waiting: Pod, profile: Profile = PROFILE, turned_away: TurnedAway | None = None) -> PostFilterResult:
+def ask(
+    waiting: Pod,
+    profile: Profile = PROFILE,
+    turned_away: TurnedAway | None = None,
+    rules: KubernetesRules = DEFAULT,
+) -> PostFilterResult:
     """One node, full with a pod of priority 10."""
     cluster = Cluster()
     cluster.add_node(node("n0", cpu="4", pods="10"))
@@ -26,7 +32,7 @@ def ask(waiting: Pod, profile: Profile = PROFILE, turned_away: TurnedAway | None
     filtered = run_filters(profile, kind, view)
     if turned_away is not None:
         filtered = Filtered(filtered.codes, filtered.feasible & False, turned_away)
-    return post_filter(profile, kind, view, diagnose(profile, kind, view, filtered), PreemptionOptions())
+    return post_filter(profile, kind, view, diagnose(profile, kind, view, filtered), PreemptionOptions(rules=rules))
 
 
 def asking(priority: int, **fields: Any) -> Pod:
@@ -48,6 +54,12 @@ def test_what_does_not_help_is_told_of_all() -> None:
         "Unschedulable",
         f"no new claims to deallocate, {NO_VICTIMS}",
     )
+
+
+def test_1_37_tells_what_helps_and_not_that_no_claim_does() -> None:
+    helped, refused = ask(asking(20), rules=V1_37), ask(asking(5), rules=V1_37)
+    assert helped.message == "preemption: found a potential placement for pod on node n0, preempting 1 victims"
+    assert refused.message == NO_VICTIMS
 
 
 def test_only_what_is_configured_is_tried() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from core.reconcile.world import Raw, World
 from situate.core.model.stored import Owner, StoredMeta
 from situate.core.reconcile.effects import ObjectRef
-from situate.core.reconcile.garbage import collect
+from situate.core.reconcile.garbage import collect, concerned_uids
 from situate.core.reconcile.graph import ObjectGraph, OwnedObject
 
 
@@ -202,3 +202,15 @@ def test_what_is_left_is_what_a_simple_rule_says(
                         gone.append(other)
         assert world.names("ConfigMap") == sorted(plain)
     assert world.settle() == 0
+
+
+def test_a_new_object_whose_owner_stays_concerns_nobody_and_one_whose_owner_waits_concerns_both() -> None:
+    world = Plain()
+    owner = world.add("a")["metadata"]["uid"]
+    b = world.item(world.add("b", "a"))
+    assert list(concerned_uids(None, b, world.graph)) == []
+    world.delete("ConfigMap", "a", propagation="Foreground")
+    assert list(concerned_uids(None, b, world.graph)) == [b.ref.uid, owner]
+    assert list(concerned_uids(b, None, world.graph)) == [owner]
+    world.graph.drop(owner)
+    assert list(concerned_uids(None, b, world.graph)) == [b.ref.uid]

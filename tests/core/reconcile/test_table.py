@@ -10,9 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.reconcile.world import STRUCTS, Raw, World, manifest, template, workload
+from situate.core.model.apps import ManagedReplicaSet
+from situate.core.model.managed import ManagedPod
 from situate.core.reconcile.effects import ReconcileResult
+from situate.core.reconcile.garbage import concerned_uids
+from situate.core.reconcile.graph import OwnedObject
 from situate.core.reconcile.objects import KINDS
-from situate.core.reconcile.table import CONTROLLERS, Key, concerned, reconcile
+from situate.core.reconcile.table import CONTROLLERS, Key, concerned, concerned_by_change, reconcile
 
 
 class Driven(World):
@@ -24,27 +28,26 @@ class Driven(World):
         self.uids: dict[str, None] = {}
         self.later: dict[Key, int] = {}
 
-    def note(self, body: Raw) -> None:
+    def note(self, old: Raw | None, new: Raw | None, before: OwnedObject | None) -> None:
+        body: Raw = new or old or {}
         kind = STRUCTS.get((body["apiVersion"], body["kind"]))
         if kind is not None:
-            self.due.update(dict.fromkeys(concerned(msgspec.convert(body, kind), self.held)))
-        uid = body["metadata"]["uid"]
-        self.uids[uid] = None
-        self.uids.update(dict.fromkeys(item.ref.uid for item in self.graph.dependents(uid)))
-        # A dependent that comes or goes concerns its owners.
-        self.uids.update(dict.fromkeys(one["uid"] for one in body["metadata"].get("ownerReferences", [])))
+            was, now = (None if one is None else msgspec.convert(one, kind) for one in (old, new))
+            self.due.update(dict.fromkeys(concerned_by_change(was, now, self.held)))
+        after = None if new is None else self.graph.by_uid(body["metadata"]["uid"])
+        self.uids.update(dict.fromkeys(concerned_uids(before, after, self.graph)))
 
     def put(self, body: Raw) -> Raw:
         old = self.bodies.get((body["kind"], body["metadata"].get("namespace", ""), body["metadata"]["name"]))
-        if old is not None:
-            self.note(old)
+        before = None if old is None else self.graph.by_uid(old["metadata"]["uid"])
         new = super().put(body)
-        self.note(new)
+        self.note(old, new, before)
         return new
 
     def gone(self, body: Raw) -> None:
+        before = self.graph.by_uid(body["metadata"]["uid"])
         super().gone(body)
-        self.note(body)
+        self.note(body, None, before)
 
     def settle(self) -> int:
         for key in [key for key, at in self.later.items() if at <= self.now]:
@@ -125,7 +128,7 @@ def test_every_controller_has_a_kind_with_a_name() -> None:
         pytest.param(
             "Pod",
             "orphan",
-            {("ReplicaSet", "rs"), ("Job", "j"), ("Pod", "orphan")},
+            {("ReplicaSet", "rs"), ("Job", "j")},
             id="an orphan, all that may take it in",
         ),
         pytest.param("ReplicaSet", "rs", {("ReplicaSet", "rs")}, id="an object, its own controller"),
@@ -142,3 +145,16 @@ def test_whom_a_change_concerns(kind: str, name: str, expected: set[tuple[str, s
     world.create({"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": {}})
     changed = world.held.get(STRUCTS["v1" if kind == "Pod" else "apps/v1", kind], "default", name)
     assert {(KINDS[key[0]][1], key[2]) for key in concerned(changed, world.held)} == expected
+
+
+def test_a_pod_that_changes_its_labels_concerns_those_that_it_matched_before() -> None:
+    world = World()
+    world.create(workload("ReplicaSet", "rs", replicas=1))
+    bare = {"name": "p", "namespace": "default", "labels": {"app": "web"}}
+    world.create({"apiVersion": "v1", "kind": "Pod", "metadata": bare, "spec": {}})
+    old = world.held.get(ManagedPod, "default", "p")
+    world.patch("Pod", "p", {"metadata": {"labels": {"app": "other"}}})
+    new = world.held.get(ManagedPod, "default", "p")
+    assert concerned(new, world.held) == []
+    assert concerned_by_change(old, new, world.held) == [(ManagedReplicaSet, "default", "rs")]
+    assert concerned_by_change(new, new, world.held) == []

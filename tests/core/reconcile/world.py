@@ -22,9 +22,11 @@ from situate.core.reconcile.effects import (
     CreateObject,
     DeleteObject,
     Effect,
+    EvictManagedPod,
     FinalizeNamespace,
     ObjectRef,
     PatchStatus,
+    RebindPod,
     ReconcileResult,
     RecordEvent,
     UpdateObject,
@@ -217,6 +219,9 @@ class World:
         assert body is not None, f"{place} is not there"
         meta = body["metadata"]
         assert meta["uid"] == effect.ref.uid, f"{place} is another one"
+        if isinstance(effect, EvictManagedPod):
+            self.delete(kind, name, space, "Background")
+            return
         expected = effect.resource_version
         assert expected in ("", meta["resourceVersion"]), f"{place} has changed since it was read"
         if isinstance(effect, DeleteObject):
@@ -228,6 +233,8 @@ class World:
         elif isinstance(effect, UpdateStatus):
             assert body.get("status") != effect.status, f"the status of {place} is written and does not change"
             self.put({**body, "status": copy.deepcopy(dict(effect.status))})
+        elif isinstance(effect, RebindPod):
+            raise AssertionError(f"{place} is rebound, and no node is lost here")
         else:
             spec = {**body.get("spec", {}), "finalizers": list(effect.finalizers)}
             self.settle_deletion(self.put({**body, "spec": spec}))

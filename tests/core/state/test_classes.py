@@ -21,7 +21,7 @@ from situate.core.model.pod import (
     WeightedPodAffinityTerm,
 )
 from situate.core.model.volumes import Ephemeral, GCEPersistentDisk, PersistentVolumeClaimSource, Volume
-from situate.core.state.classes import CPU, MEMORY, PODS, HostPort, PodClass, TermKind, signature
+from situate.core.state.classes import CPU, MEMORY, PODS, HostPort, PodClass, TermKind, compiled_once, signature
 from situate.core.state.cluster import Cluster
 
 OWNER = OwnerReference(api_version="apps/v1", kind="ReplicaSet", name="web", uid="rs", controller=True)
@@ -44,6 +44,12 @@ def compiled(**fields: Any) -> PodClass:
         pytest.param(pod("a"), pod("a", deletion_timestamp="2026-01-01T00:00:00Z"), id="being deleted"),
         pytest.param(pod("a"), pod("a", annotations={"note": "x"}), id="annotations"),
         pytest.param(pod("a"), pod("a", conditions=(PodCondition(type="Ready"),)), id="conditions"),
+        pytest.param(pod("a"), pod("a", container_statuses=(ContainerStatus(name="c"),)), id="containers that run"),
+        pytest.param(
+            pod("a", container_statuses=(RESIZED,)),
+            pod("a", container_statuses=(ContainerStatus(name="d"), RESIZED)),
+            id="containers that run beside one that was resized",
+        ),
         pytest.param(
             pod("a", container_statuses=(RESIZED,), conditions=(PENDING,)),
             pod("a", container_statuses=(RESIZED,), conditions=(replace(PENDING, message="in other words"),)),
@@ -170,3 +176,15 @@ def test_classes_with_the_same_labels_share_a_group() -> None:
     assert one.group is other.group
     assert one.group is not apart.group
     assert one.id < other.id < apart.id
+
+
+def test_what_plugins_compile_of_a_class_is_computed_once_for_each_key() -> None:
+    kind = Cluster().class_of(pod("p"))
+    asked: list[str] = []
+
+    def name_of(one: PodClass) -> str:
+        asked.append(one.pod.metadata.name)
+        return one.pod.metadata.name
+
+    assert [compiled_once(kind, key, name_of) for key in ("a", "b", "a")] == ["p", "p", "p"]
+    assert asked == ["p", "p"]

@@ -11,7 +11,15 @@ from situate.core.model.base import INT64_MAX
 from situate.core.model.labels import EVERYTHING, parse_selector
 from situate.core.model.meta import ObjectMeta
 from situate.core.model.node import ContainerImage
-from situate.core.model.pod import Affinity, ContainerPort, Pod, PodAffinity, PodAffinityTerm, PodCondition
+from situate.core.model.pod import (
+    Affinity,
+    ContainerPort,
+    ContainerStatus,
+    Pod,
+    PodAffinity,
+    PodAffinityTerm,
+    PodCondition,
+)
 from situate.core.model.policy import Namespace, PodDisruptionBudget
 from situate.core.model.storage import StorageClass
 from situate.core.model.volumes import PersistentVolumeClaimSource, Volume
@@ -280,6 +288,20 @@ def test_a_pod_changes(changed: Pod, load_a: tuple[int, int], load_b: tuple[int,
     assert cluster.touched[-1] == (1 if load_b[1] else 0)
     assert audit(cluster) == []
     assert cluster.add_pod(changed) is False
+
+
+def test_a_pod_that_starts_is_the_last_on_its_node_and_changes_no_count() -> None:
+    cluster = cluster_of("a")
+    cluster.add_pod(bound("p", "a"))
+    cluster.add_pod(bound("q", "a"))
+    tally = tally_of(cluster)
+    version = tally.version
+    running = (ContainerStatus(name="c"),)
+    assert cluster.add_pod(bound("p", "a", phase="Running", start_time=START, container_statuses=running))
+    assert tally.version == version
+    on_node = View(cluster).pods_on(0)
+    assert [(one.name, one.start_ms is not None) for one in on_node] == [("q", False), ("p", True)]
+    assert audit(cluster) == []
 
 
 def test_a_pod_that_is_being_deleted_counts_but_where_those_are_left_out() -> None:

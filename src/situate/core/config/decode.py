@@ -18,6 +18,8 @@ from situate.core.config.types import (
     API_GROUP,
     API_VERSION,
     KIND,
+    NOT_IN_FILES,
+    POD_GROUP_POST_FILTER,
     KubeSchedulerConfiguration,
     KubeSchedulerProfile,
     PluginConfig,
@@ -25,6 +27,7 @@ from situate.core.config.types import (
 from situate.core.model.duration import parse_duration
 from situate.core.model.field_errors import child, distinct, go_json, index, quoted
 from situate.core.plugins.table import ARGS
+from situate.core.versions import DEFAULT, KubernetesRules
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -45,18 +48,33 @@ _CONFIGURATION: Final = _struct_type(KubeSchedulerConfiguration)
 _ARGS: Final = {name: _struct_type(cls) for name, cls in ARGS.items()}
 
 
-def decode(raw: object) -> KubeSchedulerConfiguration:
-    """The configuration as in the file. Raises ConfigError with all decoding problems."""
+def decode(raw: object, rules: KubernetesRules = DEFAULT) -> KubeSchedulerConfiguration:
+    """The configuration as in the file, for a version of Kubernetes. Raises ConfigError with all decoding problems."""
     document = _checked_header(raw)
     problems: list[str] = []
     config: KubeSchedulerConfiguration = _struct(_CONFIGURATION, document, "", problems, known=_TYPE_META)
     config = replace(
         config,
+        kubernetes_version=rules.version,
         profiles=tuple(_with_args(profile, f"profiles[{i}]", problems) for i, profile in enumerate(config.profiles)),
     )
+    if not rules.pod_group_post_filter:
+        problems += _later_fields(document)
     if problems:
         raise ConfigError(distinct(problems)[:MOST_PROBLEMS])
     return config
+
+
+def _later_fields(document: Mapping[Any, Any]) -> list[str]:
+    """The fields that older versions do not know."""
+    profiles = document.get("profiles")
+    found = []
+    for i, profile in enumerate(profiles if isinstance(profiles, list | tuple) else ()):
+        plugins = profile.get("plugins") if isinstance(profile, Mapping) else None
+        if isinstance(plugins, Mapping) and POD_GROUP_POST_FILTER in plugins:
+            path = child(index("profiles", i), "plugins", POD_GROUP_POST_FILTER)
+            found.append(f"strict decoding error: unknown field {quoted(path)}")
+    return found
 
 
 def decode_struct(cls: type[S], raw: object) -> S:
@@ -151,7 +169,7 @@ def _struct(info: mi.StructType, raw: object, path: str, problems: list[str], kn
     if not isinstance(raw, Mapping):
         problems.append(_wrong_type(path, raw, "object"))
         return info.cls()
-    fields = {field.encode_name: field for field in info.fields}
+    fields = {field.encode_name: field for field in info.fields if field.encode_name not in NOT_IN_FILES}
     values: dict[str, Any] = {}
     # kube-scheduler converts YAML to JSON with sorted keys first, so its errors come in that order.
     for key, value in sorted(((str(key), value) for key, value in raw.items()), key=lambda item: item[0]):

@@ -1,4 +1,4 @@
-"""The defaults of kube-scheduler v1.36, and the plugins that it enables by default."""
+"""The defaults of kube-scheduler, and the plugins that it enables by default."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -6,7 +6,7 @@ from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
-from situate.core.config.merge import merge_plugins
+from situate.core.config.merge import ALL, merge_plugins
 from situate.core.config.types import (
     KubeSchedulerConfiguration,
     KubeSchedulerProfile,
@@ -20,6 +20,7 @@ from situate.core.model.base import Model
 from situate.core.model.pod import DEFAULT_SCHEDULER
 from situate.core.plugins.support.arguments import PluginArgs
 from situate.core.plugins.table import ARGS, BUILT_IN, FILTER, SCORE
+from situate.core.versions import DEFAULT, RULES, KubernetesRules
 
 S = TypeVar("S", bound=Model)
 
@@ -31,16 +32,23 @@ BUILT_IN_POINTS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
 # The extension points that an out-of-tree plugin can implement.
 OUT_OF_TREE_POINTS: Final = frozenset((*FILTER, *SCORE, "reserve"))
 
-DEFAULT_PLUGINS: Final = Plugins(
-    multi_point=PluginSet(
-        enabled=tuple(PluginRef(name=spec.name, weight=spec.weight) for spec in BUILT_IN.values() if spec.default)
-    )
-)
+
+def default_plugins(rules: KubernetesRules) -> Plugins:
+    """The plugins that are enabled by default, in order."""
+    first = iter(rules.first_filters)
+    names = [next(first) if name in rules.first_filters else name for name in BUILT_IN]
+    specs = (BUILT_IN[name] for name in names)
+    enabled = (PluginRef(name=spec.name, weight=spec.weight) for spec in specs if spec.default)
+    return Plugins(multi_point=PluginSet(enabled=tuple(enabled)))
 
 
-def default_configuration() -> KubeSchedulerConfiguration:
+DEFAULT_PLUGINS: Final = MappingProxyType({version: default_plugins(rules) for version, rules in RULES.items()})
+"""By version of Kubernetes."""
+
+
+def default_configuration(rules: KubernetesRules = DEFAULT) -> KubeSchedulerConfiguration:
     """The configuration without a file."""
-    return with_defaults(KubeSchedulerConfiguration())
+    return with_defaults(KubeSchedulerConfiguration(kubernetes_version=rules.version))
 
 
 def with_defaults(config: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:
@@ -51,7 +59,7 @@ def with_defaults(config: KubeSchedulerConfiguration) -> KubeSchedulerConfigurat
         leader_election=_filled(config.leader_election, *LeaderElection.__struct_fields__[1:]),
         client_connection=_filled(config.client_connection, "content_type", "qps", "burst"),
         enable_contention_profiling=config.enable_profiling if contention is None else contention,
-        profiles=tuple(_profile(profile) for profile in _named(config.profiles)),
+        profiles=tuple(_profile(profile, config.rules) for profile in _named(config.profiles)),
     )
 
 
@@ -70,18 +78,53 @@ def _named(profiles: Sequence[KubeSchedulerProfile]) -> Sequence[KubeSchedulerPr
     return profiles
 
 
-def _profile(profile: KubeSchedulerProfile) -> KubeSchedulerProfile:
-    plugins = merge_plugins(DEFAULT_PLUGINS, profile.plugins)
+def _profile(profile: KubeSchedulerProfile, rules: KubernetesRules) -> KubeSchedulerProfile:
+    plugins = merge_plugins(DEFAULT_PLUGINS[rules.version], profile.plugins)
     given = [
-        replace(entry, args=entry.args.with_defaults()) if isinstance(entry.args, PluginArgs) else entry
+        replace(entry, args=entry.args.with_defaults().with_rules(rules))
+        if isinstance(entry.args, PluginArgs)
+        else entry
         for entry in profile.plugin_config
     ]
     named = {entry.name for entry in given}
     enabled = enabled_names(plugins)
     missing = [
-        PluginConfig(name=name, args=ARGS[name]()) for name in sorted(ARGS) if name in enabled and name not in named
+        PluginConfig(name=name, args=ARGS[name]().with_rules(rules))
+        for name in sorted(ARGS)
+        if name in enabled and name not in named
     ]
     return replace(profile, plugins=plugins, plugin_config=(*given, *missing))
+
+
+def under_rules(config: KubeSchedulerConfiguration, rules: KubernetesRules) -> KubeSchedulerConfiguration:
+    """A configuration that has its defaults, with those of another version of Kubernetes."""
+    if config.rules is rules:
+        return config
+    return replace(
+        config,
+        kubernetes_version=rules.version,
+        profiles=tuple(_profile_under(profile, config.rules, rules) for profile in config.profiles),
+    )
+
+
+def _profile_under(
+    profile: KubeSchedulerProfile, before: KubernetesRules, after: KubernetesRules
+) -> KubeSchedulerProfile:
+    """Plugins that are in the default order of one version get that of the other."""
+    plugins = profile.plugins or Plugins()
+    multi_point = plugins.multi_point
+    kept = {ref.name for ref in multi_point.disabled}
+    first = [ref for ref in multi_point.enabled if ref.name in before.first_filters]
+    if ALL not in kept and not kept.intersection(before.first_filters) and len(first) == len(after.first_filters):
+        by_name = {ref.name: ref for ref in first}
+        order = iter(after.first_filters)
+        enabled = [by_name[next(order)] if ref.name in by_name else ref for ref in multi_point.enabled]
+        plugins = replace(plugins, multi_point=replace(multi_point, enabled=tuple(enabled)))
+    args = (
+        replace(entry, args=entry.args.with_rules(after)) if isinstance(entry.args, PluginArgs) else entry
+        for entry in profile.plugin_config
+    )
+    return replace(profile, plugins=plugins, plugin_config=tuple(args))
 
 
 def enabled_names(plugins: Plugins) -> dict[str, None]:

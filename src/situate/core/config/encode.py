@@ -9,6 +9,8 @@ import msgspec.inspect as mi
 from situate.core.config.types import (
     API_VERSION,
     KIND,
+    NOT_IN_FILES,
+    POD_GROUP_POST_FILTER,
     Extender,
     ExtenderManagedResource,
     ExtenderTLSConfig,
@@ -45,7 +47,11 @@ _KINDS: Final = {cls: f"{plugin}Args" for plugin, cls in ARGS.items()} | {KubeSc
 
 def encode(config: KubeSchedulerConfiguration) -> dict[str, Any]:
     """Keys are sorted, as in the files that kube-scheduler writes."""
-    return _struct(config)
+    written = _struct(config)
+    if not config.rules.pod_group_post_filter:
+        for profile in written["profiles"]:
+            profile.get("plugins", {}).pop(POD_GROUP_POST_FILTER, None)
+    return written
 
 
 def _struct(value: msgspec.Struct) -> dict[str, Any]:
@@ -56,7 +62,7 @@ def _struct(value: msgspec.Struct) -> dict[str, Any]:
         written = {"apiVersion": API_VERSION, "kind": _KINDS[cls]}
     for field in msgspec.structs.fields(cls):
         held = getattr(value, field.name)
-        if held is None or (field.name in omit_empty and held == field.default):
+        if held is None or (field.name in omit_empty and held == field.default) or field.encode_name in NOT_IN_FILES:
             continue
         written[field.encode_name] = _value(held, _is_duration(field.type))
     return dict(sorted(written.items()))

@@ -15,6 +15,7 @@ from situate.core.config.errors import ConfigError
 from situate.core.config.merge import ALL, expand
 from situate.core.config.types import (
     EXTENSION_POINTS,
+    POD_GROUP_POST_FILTER,
     Extender,
     KubeSchedulerConfiguration,
     KubeSchedulerProfile,
@@ -82,11 +83,16 @@ class ResolvedProfile(Model, frozen=True, kw_only=True):
 def resolve(config: KubeSchedulerConfiguration, known: Mapping[str, frozenset[str]]) -> tuple[ResolvedProfile, ...]:
     """Each profile, in the file's order. Raises ConfigError with all problems."""
     config = complete(config)
+    added = config.rules.added_points
+    known = {name: points | added.get(name, frozenset()) for name, points in known.items()}
     problems: list[str] = []
     resolved: list[ResolvedProfile] = []
     for i, profile in enumerate(config.profiles):
         path = index("profiles", i)
         found = _resolved(profile, path, known, config.percentage_of_nodes_to_score)
+        if isinstance(found, ResolvedProfile) and not config.rules.pod_group_post_filter:
+            points = {point: names for point, names in found.points.items() if point != POD_GROUP_POST_FILTER}
+            found = replace(found, points=MappingProxyType(points))
         if isinstance(found, ResolvedProfile):
             resolved.append(found)
             problems += _other_queue_sort(path, found, resolved[0])

@@ -11,10 +11,17 @@ from msgspec import field
 
 from situate.core.model.base import Int32, Int64, Model
 from situate.core.model.duration import SECOND, Duration
+from situate.core.versions import DEFAULT, RULES, KubernetesRules
 
 API_GROUP: Final = "kubescheduler.config.k8s.io"
 API_VERSION: Final = f"{API_GROUP}/v1"
 KIND: Final = "KubeSchedulerConfiguration"
+
+NOT_IN_FILES: Final = frozenset({"kubernetesVersion"})
+"""The fields of KubeSchedulerConfiguration that its files do not have."""
+
+POD_GROUP_POST_FILTER: Final = "podGroupPostFilter"
+"""The extension point that only some versions have: see `KubernetesRules.pod_group_post_filter`."""
 
 # In the order in which kube-scheduler sets them up, so that the first problem is the one it would report.
 EXTENSION_POINTS: Final = (
@@ -32,6 +39,7 @@ EXTENSION_POINTS: Final = (
     "queueSort",
     "placementGenerate",
     "placementScore",
+    POD_GROUP_POST_FILTER,
 )
 
 _FLOAT32_MAX: Final = 3.4028234663852886e38
@@ -73,6 +81,7 @@ class Plugins(Model, frozen=True, kw_only=True):
     multi_point: PluginSet = PluginSet()
     placement_generate: PluginSet = PluginSet()
     placement_score: PluginSet = PluginSet()
+    pod_group_post_filter: PluginSet = PluginSet()
 
 
 class PluginConfig(Model, frozen=True, kw_only=True):
@@ -165,3 +174,9 @@ class KubeSchedulerConfiguration(Model, frozen=True, kw_only=True):
     profiles: tuple[KubeSchedulerProfile, ...] = ()
     extenders: tuple[Extender, ...] = ()
     delay_cache_until_active: bool = False
+    kubernetes_version: str = DEFAULT.version
+    """Whose rules apply. Not a field of the file: the command line or the API server determines it."""
+
+    @property
+    def rules(self) -> KubernetesRules:
+        return RULES[self.kubernetes_version]

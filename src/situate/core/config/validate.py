@@ -1,4 +1,4 @@
-"""Validates a configuration that has its defaults: kube-scheduler v1.36's checks, in its order and words.
+"""Validates a configuration that has its defaults: kube-scheduler's checks, in its order and words.
 
 It returns all problems and raises none. `resolve` checks whether the named plugins exist.
 """
@@ -22,6 +22,7 @@ from situate.core.model.duration import format_duration
 from situate.core.model.field_errors import child, distinct, duplicate, forbidden, index, invalid, required
 from situate.core.model.names import qualified_name_problems
 from situate.core.plugins.support.arguments import PluginArgs
+from situate.core.versions import KubernetesRules
 
 # Removed in v1 of the configuration: NodeVolumeLimits counts all volume limits.
 REMOVED_PLUGINS: Final = ("AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits")
@@ -42,7 +43,7 @@ def validate(config: KubeSchedulerConfiguration) -> list[str]:
     problems += _leader_election("leaderElection", config.leader_election)
     if config.parallelism <= 0:
         problems.append(invalid("parallelism", config.parallelism, "should be an integer value greater than zero"))
-    problems += _profiles("profiles", config.profiles)
+    problems += _profiles("profiles", config)
     problems += _percentage("percentageOfNodesToScore", config.percentage_of_nodes_to_score)
     problems += _backoff(config)
     problems += _extenders("extenders", config.extenders)
@@ -109,7 +110,8 @@ def _backoff(config: KubeSchedulerConfiguration) -> list[str]:
 # ── profiles ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _profiles(path: str, profiles: Sequence[KubeSchedulerProfile]) -> list[str]:
+def _profiles(path: str, config: KubeSchedulerConfiguration) -> list[str]:
+    profiles = config.profiles
     if not profiles:
         return [required(path)]
     problems: list[str] = []
@@ -122,7 +124,7 @@ def _profiles(path: str, profiles: Sequence[KubeSchedulerProfile]) -> list[str]:
         problems += _percentage(child(here, "percentageOfNodesToScore"), profile.percentage_of_nodes_to_score)
         problems += _node_sample(child(here, "nodeSample"), profile)
         problems += _removed_plugins(child(here, "plugins"), profile.plugins)
-        problems += _plugin_config(child(here, "pluginConfig"), profile)
+        problems += _plugin_config(child(here, "pluginConfig"), profile, config.rules)
         if name in seen:
             # kube-scheduler prints the path of the other one as an empty object.
             problems.append(duplicate(child(here, "schedulerName"), {}))
@@ -141,7 +143,7 @@ def _removed_plugins(path: str, plugins: Plugins | None) -> list[str]:
     ]
 
 
-def _plugin_config(path: str, profile: KubeSchedulerProfile) -> list[str]:
+def _plugin_config(path: str, profile: KubeSchedulerProfile, rules: KubernetesRules) -> list[str]:
     problems: list[str] = []
     seen: set[str] = set()
     for i, entry in enumerate(profile.plugin_config):
@@ -153,6 +155,7 @@ def _plugin_config(path: str, profile: KubeSchedulerProfile) -> list[str]:
             problems.append(invalid(here, entry.name, _REMOVED))
         elif isinstance(entry.args, PluginArgs):
             problems += entry.args.validate(child(here, "args"))
+            problems += entry.args.rule_problems(child(here, "args"), rules)
     return problems
 
 

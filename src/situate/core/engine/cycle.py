@@ -12,6 +12,8 @@ from typing import Final, TypeAlias, assert_never
 from situate.core.changes import (
     BindDone,
     BindFailed,
+    ClaimsBound,
+    ClaimsFailed,
     EvictDone,
     EvictFailed,
     ExtenderSaid,
@@ -21,7 +23,8 @@ from situate.core.changes import (
     VolumesFailed,
 )
 from situate.core.config.types import Extender
-from situate.core.effects import Effect, SetCondition, SetGroupCondition
+from situate.core.devices.extended import CLAIM_ANNOTATION
+from situate.core.effects import Effect, ReleaseClaim, SetCondition, SetGroupCondition
 from situate.core.engine.actions import (
     Activate,
     Ask,
@@ -66,7 +69,17 @@ RACES: Final = 3
 MOVED_ON: Final = "what extenders left did not fit any more when they had answered"
 WAITING_FOR_GANG: Final = "WaitingForGang"
 
-Answer: TypeAlias = BindDone | BindFailed | VolumesBound | VolumesFailed | EvictDone | EvictFailed | ExtenderSaid
+Answer: TypeAlias = (
+    BindDone
+    | BindFailed
+    | VolumesBound
+    | VolumesFailed
+    | ClaimsBound
+    | ClaimsFailed
+    | EvictDone
+    | EvictFailed
+    | ExtenderSaid
+)
 """The answer to an effect."""
 
 RESULTS: Final[dict[str, Result]] = {"Unschedulable": "unschedulable", "SchedulerError": "error"}
@@ -110,6 +123,11 @@ class Cycle:
             case VolumesBound(ref, attempt):
                 self._binding.volumes_bound(ref, attempt)
             case VolumesFailed(ref, attempt, problem):
+                self._abandon(self._binding.bind_failed(ref, attempt, problem, final=True))
+            case ClaimsBound(ref, attempt):
+                self._binding.claims_bound(ref, attempt)
+            case ClaimsFailed(ref, attempt, problem):
+                self._binding.claims_answered(ref, attempt)
                 self._abandon(self._binding.bind_failed(ref, attempt, problem, final=True))
             case EvictDone():
                 pass  # the victim will be seen to leave
@@ -258,6 +276,10 @@ class Cycle:
         plugins = () if failure.filtered.feasible.any() else failure.diagnosis.plugins
         self._add_unschedulable(entry, failure.message, plugins)
         found = failure.post_filter
+        if found is not None and found.released is not None:
+            meta = found.released.metadata
+            is_extended = meta.annotations.get(CLAIM_ANNOTATION) == "true"
+            state.effects.append(ReleaseClaim(entry.ref, meta.name, meta.uid, is_extended))
         state.metrics.preemptions += found is not None and bool(found.code)
         if found is not None and found.node_row is not None:
             going = all_going(found.victims, entry.priority, self._evicted_together)
@@ -342,7 +364,7 @@ class Cycle:
 
     def bound_gone(self, ref: PodRef) -> None:
         """A pod that was bound is gone or has finished."""
-        self._binding.give_back_volumes(ref.key)
+        self._binding.bound_gone(ref)
         self._state.evictions.pop(ref.uid, None)
 
     # -- timers --------------------------------------------------------------------------------------------------
@@ -356,8 +378,10 @@ class Cycle:
             self._abandon(abandoned)
         while (timer := self._state.timers.pop(self._state.now)) is not None:
             match timer.kind:
-                case "bind" | "volumes":
+                case "bind" | "volumes" | "claims":
                     self._abandon(self._binding.timer(timer))
+                case "devices":
+                    self._binding.held_too_long(timer.key, timer.version)
                 case "evict":
                     self.preemptor.evict_again(timer.key)
                 case "extender":

@@ -12,6 +12,8 @@ from typing import Final
 
 from situate.core.changes import (
     Change,
+    ClaimsBound,
+    ClaimsFailed,
     ExtenderSaid,
     Leading,
     Millis,
@@ -25,20 +27,23 @@ from situate.core.changes import (
     PodSeen,
 )
 from situate.core.config.types import KubeSchedulerConfiguration
-from situate.core.contract import Filter
+from situate.core.contract import Filter, Wake
+from situate.core.devices.claims import ClaimProblemError, pod_claims
 from situate.core.effects import Effect
 from situate.core.engine.cycle import Cycle
 from situate.core.engine.framework import Framework, build_frameworks
 from situate.core.engine.metrics import EngineMetrics
 from situate.core.engine.state import EngineState
 from situate.core.engine.wake_events import bound_pod_events, node_events, object_events, own_events
+from situate.core.model.devices import DeviceClass, ResourceClaim
 from situate.core.model.named import NamedObject
 from situate.core.model.node import Node
 from situate.core.model.pod import Pod
 from situate.core.model.policy import PriorityClass
 from situate.core.place.stopwatch import NO_STOPWATCH, Stopwatch
+from situate.core.plugins.dynamic_resources import DynamicResources
 from situate.core.preempt.extender_preemption import EXTENDER
-from situate.core.queue.incoming import CAUSES, GATES_GONE
+from situate.core.queue.incoming import CAUSES, CLAIMS_MADE, GATES_GONE
 from situate.core.queue.queue import UNSCHEDULABLE_LIMIT_MS, Backoff, SchedulingQueue
 from situate.core.queue.queued_pod import QueuedPod, QueueState
 from situate.core.queue.queueing_hints import may_help, waits_for
@@ -68,7 +73,7 @@ class Engine:
             name: {plugin.name: plugin for plugin in framework.profile.filters}
             for name, framework in self._profiles.items()
         }
-        self.cluster = Cluster()
+        self.cluster = Cluster(config.rules)
         self.metrics = metrics or EngineMetrics()
         self.queue = SchedulingQueue(backoff, self.metrics.incoming, unschedulable_limit_ms)
         self.state = EngineState(self.cluster, self.queue, self.metrics)
@@ -111,6 +116,8 @@ class Engine:
             entry = self.queue.pop(now)
             if entry is None:
                 break
+            if entry.pod.spec.resource_claims and self._await_claims(entry):
+                continue
             self.cycle.decide(entry)
             if self.state.events:
                 self._wake(now)
@@ -142,6 +149,10 @@ class Engine:
                 self._object_gone(item)
             case ExtenderSaid():
                 self._answers.append(change)
+            case ClaimsBound() | ClaimsFailed():
+                for claim in self.state.assumed_claims.news(change.claims):
+                    self._object_seen(claim)
+                self.cycle.answered(change)
             case Leading(leads):
                 self.leading = leads
             case Paused(paused):
@@ -153,7 +164,7 @@ class Engine:
         row = self.cluster.nodes.rows.get(node.metadata.name)
         before = None if row is None else self.cluster.nodes.objects[row]
         if self.cluster.add_node(node):
-            self.state.events.extend(node_events(before, node, self.cluster.resources))
+            self.state.events.extend(node_events(before, node, self.cluster.resources, self.cluster.objects))
             self.cycle.node_changed(before, node)
 
     def _pod_seen(self, pod: Pod, now: Millis) -> None:
@@ -191,14 +202,20 @@ class Engine:
         if entry is None:
             self._arrivals += 1
             entry = QueuedPod(ref, pod, kind, now, self._arrivals)
-            entry.state = QueueState.GATED if pod.spec.scheduling_gates else QueueState.ACTIVE
+            lacking = self._lacking_claim(pod) if pod.spec.resource_claims else None
+            held = pod.spec.scheduling_gates or lacking is not None
+            entry.state = QueueState.GATED if held else QueueState.ACTIVE
             self.queue.add(entry)
-            if pod.status.nominated_node_name:
+            if lacking is not None and not pod.spec.scheduling_gates:
+                self.queue.awaiting_claims.add(entry, lacking.claim)
+            gated = entry.state is QueueState.GATED and not self.cluster.rules.nominates_gated_pods
+            if pod.status.nominated_node_name and not gated:
                 self.cycle.preemptor.renominate(entry, pod.status.nominated_node_name)
             return
         if not self.leading and pod.status.nominated_node_name != entry.nominated:
             self.cycle.preemptor.follow(entry, pod.status.nominated_node_name)
         before, gated = entry.kind, entry.state is QueueState.GATED
+        was_held = bool(entry.pod.spec.scheduling_gates)
         other_notes = entry.pod.metadata.annotations != pod.metadata.annotations
         entry.pod, entry.kind = pod, kind
         self.cycle.preemptor.restate(entry)
@@ -208,10 +225,50 @@ class Engine:
             self.state.event_count += before is not kind  # if it is decided again, then as it is now
         elif pod.spec.scheduling_gates:
             self.queue.gate(entry)
+        elif pod.spec.resource_claims and gated and self._await_claims(entry):
+            pass
         elif gated:
-            self.queue.wake(entry, now, at_once=True, cause=GATES_GONE)
+            awaited = ref.key in self.queue.awaiting_claims
+            if was_held or awaited:
+                self._renominate(entry)
+            self.queue.wake(entry, now, at_once=True, cause=CLAIMS_MADE if awaited else GATES_GONE)
         elif before is not kind or (other_notes and EXTENDER in entry.unschedulable_plugins):
             self.queue.changed(entry, now, worth=self._worth_own_change(entry, before))
+
+    def _lacking_claim(self, pod: Pod) -> ClaimProblemError | None:
+        """Why a pod must not be queued, as far as its claims are concerned. DynamicResources decides that."""
+        if DynamicResources.name not in self._filters.get(pod.spec.scheduler_name, {}):
+            return None
+        try:
+            pod_claims(pod, self.cluster.objects.devices.claims)
+        except ClaimProblemError as problem:
+            return problem
+        return None
+
+    def _await_claims(self, entry: QueuedPod) -> bool:
+        """Gate a pod of which a claim is missing. Nobody is told: that is for whoever makes the claims."""
+        lacking = self._lacking_claim(entry.pod)
+        if lacking is None:
+            return False
+        self.queue.await_claim(entry, lacking.claim)
+        self.state.gangs.touch(entry.key)
+        return True
+
+    def _claim_changed(self, item: NamedObject, cause: Wake) -> None:
+        """Queue the pods that waited for a claim alone."""
+        if not isinstance(item, ResourceClaim):
+            return
+        for entry in self.queue.awaiting_claims.of((item.metadata.namespace, item.metadata.name)):
+            if not self._await_claims(entry):
+                self._renominate(entry)
+                self.queue.wake(entry, self.state.now, cause=CAUSES[cause])
+                self.state.gangs.touch(entry.key)
+
+    def _renominate(self, entry: QueuedPod) -> None:
+        """A pod is gated no longer: hold the node that its status names, if that was left until now."""
+        node = entry.pod.status.nominated_node_name
+        if node and not entry.nominated and not self.cluster.rules.nominates_gated_pods:
+            self.cycle.preemptor.renominate(entry, node)
 
     def _worth_own_change(self, entry: QueuedPod, before: PodClass) -> bool:
         """Whether a change of a refused pod itself could make it fit. It is not known what extenders read of a pod."""
@@ -239,20 +296,32 @@ class Engine:
     def _object_seen(self, item: NamedObject | PriorityClass) -> None:
         if isinstance(item, PriorityClass):
             return  # priorities are resolved when a pod is created
-        item = self.state.assumed.seen(item)
+        item = self.state.assumed_claims.seen(self.state.assumed.seen(item))
         before = self.cluster.find_object(item)
         if self.cluster.put_object(item):
             self.state.events.extend(object_events(before, item, self.cluster.objects))
             self.cycle.gangs.group_changed(item)
+            self._reclassify(item)
+            cause = Wake.RESOURCE_CLAIM_ADDED if before is None else Wake.RESOURCE_CLAIM_UPDATED
+            self._claim_changed(item, cause)
+
+    def _reclassify(self, item: NamedObject) -> None:
+        """Pods with extended resources have classes of their own if a DeviceClass serves these."""
+        if isinstance(item, DeviceClass):
+            for entry in self.queue.values():
+                if entry.kind.requested_names and self.cluster.class_of(entry.pod) is not entry.kind:
+                    self._waiting_seen(entry.pod, entry.ref, self.state.now)
 
     def _object_gone(self, item: NamedObject | PriorityClass) -> None:
         if isinstance(item, PriorityClass):
             return
         self.state.assumed.gone(item)
+        self.state.assumed_claims.gone(item)
         before = self.cluster.find_object(item)
         if self.cluster.forget_object(item):
             self.state.events.extend(object_events(before, None, self.cluster.objects))
             self.cycle.gangs.group_changed(item)
+            self._reclassify(item)
 
     # -- waking --------------------------------------------------------------------------------------------------
 

@@ -10,15 +10,18 @@ from situate.core.config.defaults import BUILT_IN_POINTS, default_configuration
 from situate.core.config.resolve import ResolvedProfile, resolve
 from situate.core.config.types import KubeSchedulerConfiguration
 from situate.core.contract import Assigner, Filter, Scorer
+from situate.core.model.duration import SECOND
 from situate.core.model.refs import Millis
 from situate.core.place.profile import ALL_NODES, Profile, Sampling, Weighted
 from situate.core.plugins.default_preemption import DefaultPreemptionArgs
+from situate.core.plugins.dynamic_resources import DynamicResources, DynamicResourcesArgs
 from situate.core.plugins.support.errors import PluginError
 from situate.core.plugins.support.out_of_tree import as_assigner, as_filter, as_scorer, construct
 from situate.core.plugins.support.single_stage import filter_only, pre_filter_only
 from situate.core.plugins.table import BUILT_IN
 from situate.core.plugins.volume_binding import VolumeBinding, VolumeBindingArgs
 from situate.core.preempt.options import PreemptionOptions
+from situate.core.versions import DEFAULT, KubernetesRules
 
 LATE: Final = ("VolumeRestrictions", "VolumeBinding", "VolumeZone")
 """Filters of ours that turn pods away at preFilter; without that extension point, they do so node by node."""
@@ -38,6 +41,12 @@ class Framework:
     """Whether volumes are bound before the pod is: VolumeBinding is enabled at preBind."""
     volumes_ms: Millis = 600_000
     """How long volumes may take to become ready."""
+    devices: DynamicResources | None = None
+    """The plugin that chooses devices, if the profile enables it at reserve."""
+    devices_ms: Millis = 600_000
+    """How long devices may take to become ready."""
+    rules: KubernetesRules = DEFAULT
+    """The rules of the version of Kubernetes that it follows."""
 
 
 def build_frameworks(
@@ -47,12 +56,12 @@ def build_frameworks(
     others = others or {}
     known = {**BUILT_IN_POINTS, **{name: points_of(kind) for name, kind in others.items()}}
     extended = any(extender.filter_verb or extender.prioritize_verb for extender in config.extenders)
-    made = {profile.scheduler_name: _framework(profile, others) for profile in resolve(config, known)}
+    made = {profile.scheduler_name: _framework(profile, others, config.rules) for profile in resolve(config, known)}
     return {name: _for_extenders(framework) for name, framework in made.items()} if extended else made
 
 
-def default_framework() -> Framework:
-    return next(iter(build_frameworks(default_configuration()).values()))
+def default_framework(rules: KubernetesRules = DEFAULT) -> Framework:
+    return next(iter(build_frameworks(default_configuration(rules)).values()))
 
 
 def points_of(kind: type) -> frozenset[str]:
@@ -67,13 +76,13 @@ def points_of(kind: type) -> frozenset[str]:
     return frozenset(points)
 
 
-def _framework(resolved: ResolvedProfile, others: Mapping[str, type]) -> Framework:
+def _framework(resolved: ResolvedProfile, others: Mapping[str, type], rules: KubernetesRules) -> Framework:
     filters: dict[str, Filter | None] = {}
     scorers: dict[str, Scorer | None] = {}
     assigners: dict[str, Assigner | None] = {}
     for name in dict.fromkeys(name for point in ASKED_AT for name in resolved.points[point]):
         if name in BUILT_IN:
-            plugin = BUILT_IN[name].build(resolved.args.get(name), resolved.points_of(name))
+            plugin = BUILT_IN[name].build(resolved.args.get(name), resolved.points_of(name), rules)
             filters[name] = plugin if isinstance(plugin, Filter) else None
             scorers[name] = plugin if isinstance(plugin, Scorer) else None
             assigners[name] = plugin if isinstance(plugin, Assigner) else None
@@ -83,6 +92,7 @@ def _framework(resolved: ResolvedProfile, others: Mapping[str, type]) -> Framewo
             assigners[name] = as_assigner(name, plugin)
     _nobody_left_out(resolved, others)
     args = resolved.args_of(DefaultPreemptionArgs)
+    devices = filters.get(DynamicResources.name) if DynamicResources.name in resolved.points["reserve"] else None
     return Framework(
         Profile(
             scheduler_name=resolved.scheduler_name,
@@ -95,15 +105,19 @@ def _framework(resolved: ResolvedProfile, others: Mapping[str, type]) -> Framewo
             before_nodes=_before_nodes(resolved, others),
             post_filters=resolved.points["postFilter"],
             sampling=_sampling(resolved),
+            reads_selected_labels=all(name in BUILT_IN for name in (*filters, *scorers)),
             assigners=tuple(
                 assigner for name in resolved.points["reserve"] if (assigner := assigners.get(name)) is not None
             ),
         ),
         PreemptionOptions(
-            args.min_candidate_nodes_percentage, args.min_candidate_nodes_absolute, args.never_break_budgets
+            args.min_candidate_nodes_percentage, args.min_candidate_nodes_absolute, args.never_break_budgets, rules
         ),
         binds_volumes=VolumeBinding.name in resolved.points["preBind"],
         volumes_ms=resolved.args_of(VolumeBindingArgs).bind_timeout_seconds * 1_000,
+        devices=devices if isinstance(devices, DynamicResources) else None,
+        devices_ms=resolved.args_of(DynamicResourcesArgs).binding_timeout * 1_000 // SECOND,
+        rules=rules,
     )
 
 

@@ -34,6 +34,10 @@ class Reservation:
     asked: bool = False
     """A bind was asked for, and has not been answered."""
     volumes_pending: bool = False
+    claims_pending: bool = False
+    """The devices of the pod are not written in its claims yet."""
+    claims: tuple[str, ...] = ()
+    """The claims that are reserved for it, by name; an empty name for the one that is created for it."""
     binder_ignored: bool = False
     """The ignorable extender that binds such pods failed: the pod is bound without it."""
     done: bool = False
@@ -42,6 +46,11 @@ class Reservation:
     """What the bind writes on the pod."""
     timer: int = 0
     """The number of the last timer for it. Other timers under this name may be for another pod."""
+
+    @property
+    def preparing(self) -> bool:
+        """Whether volumes or devices have to be ready before the bind."""
+        return self.volumes_pending or self.claims_pending
 
 
 @dataclass(eq=False, slots=True)

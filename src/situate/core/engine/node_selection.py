@@ -9,10 +9,12 @@ from situate.core.engine.in_flight import Nominations
 from situate.core.engine.nominated_by_priority import NominatedByPriority
 from situate.core.place.filtering import fits_at
 from situate.core.place.placer import Placer
-from situate.core.place.sampling import draw_key, sample, sample_message
+from situate.core.place.sampling import Draw, draw_key, sample, sample_message
 from situate.core.place.selecting import NOWHERE
 from situate.core.place.stopwatch import NO_STOPWATCH, Stopwatch
 from situate.core.place.verdict_cache import VerdictCache
+from situate.core.plugins.dynamic_resources import decide as decide_devices
+from situate.core.plugins.support.device_demand import NO_DEVICES, DeviceDecision
 from situate.core.plugins.volume_binding import NO_VOLUMES_TO_BIND, VolumeDecision
 from situate.core.plugins.volume_binding import decide as decide_volumes
 from situate.core.preempt import FitFailureFinder, NominatedPods
@@ -64,6 +66,7 @@ class NodeSelection:
             return placer.choose(entry.kind, avoided, key)
         row = self.nominated_row(entry)
         if row not in avoided and self.fits_now(entry, row):
+            placer.drawn = None
             return row
         excluded = dict.fromkeys(avoided)
         if placer.samples:
@@ -124,9 +127,21 @@ class NodeSelection:
             return NO_VOLUMES_TO_BIND
         return decide_volumes(entry.kind, View(self.cluster), row)
 
+    def devices_at(self, entry: QueuedPod, row: int) -> DeviceDecision | None:
+        """The devices of a pod if it goes to a node; None if it cannot have them there."""
+        kind = entry.kind
+        if not kind.spec.resource_claims and not kind.requested_names:
+            return NO_DEVICES
+        plugin = self.framework_of(entry).devices
+        return NO_DEVICES if plugin is None else decide_devices(plugin, kind, View(self.cluster), row)
+
     def verdicts_for(self, entry: QueuedPod) -> VerdictCache | None:
         """The cached verdicts on a pod's class, for a witness to look at."""
         return self._placers[entry.pod.spec.scheduler_name].verdicts(entry.kind)
+
+    def drawn_for(self, entry: QueuedPod) -> Draw | None:
+        """The nodes that were considered for the last choice of this pod's profile; None if those were all."""
+        return self._placers[entry.pod.spec.scheduler_name].drawn
 
 
 def _draw_key(entry: QueuedPod) -> int:

@@ -11,6 +11,7 @@ from typing import Final, Literal, TypeAlias
 from situate.core.changes import Millis, PodRef
 from situate.core.contract import WakeEvent
 from situate.core.effects import Effect, Report
+from situate.core.engine.assumed_claims import AssumedClaims
 from situate.core.engine.assumed_volumes import AssumedVolumes
 from situate.core.engine.in_flight import Eviction, Nominations, Reservation
 from situate.core.engine.metrics import EngineMetrics
@@ -48,9 +49,11 @@ class EngineState:
     gangs: Gangs = field(default_factory=Gangs)
     timers: Timers = field(default_factory=Timers)
     assumed: AssumedVolumes = field(init=False)
+    assumed_claims: AssumedClaims = field(init=False)
 
     def __post_init__(self) -> None:
         self.assumed = AssumedVolumes(self.cluster)
+        self.assumed_claims = AssumedClaims(self.cluster)
 
     def report(self, pod: PodRef, event: EventTexts, related: PodRef | None = None) -> None:
         kind, reason, action, note = event

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from situate.core.changes import Millis
 
-TimerKind: TypeAlias = Literal["bind", "evict", "extender", "gang", "nomination", "volumes"]
+TimerKind: TypeAlias = Literal["bind", "evict", "extender", "gang", "nomination", "volumes", "claims", "devices"]
 
 
 class Timer(NamedTuple):

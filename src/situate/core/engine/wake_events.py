@@ -8,6 +8,7 @@ from typing import Final, TypeAlias
 
 from situate.core.contract import Wake, WakeEvent
 from situate.core.model.base import EMPTY, Labels
+from situate.core.model.devices import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
 from situate.core.model.latency import LatencyTable
 from situate.core.model.named import NamedObject
 from situate.core.model.node import Node
@@ -40,6 +41,10 @@ OBJECT_WAKES: Final[Mapping[type, ObjectWakes]] = MappingProxyType(
         CSIStorageCapacity: (Wake.CSI_CAPACITY_ADDED, Wake.CSI_CAPACITY_UPDATED, None),
         VolumeAttachment: (None, None, Wake.VOLUME_ATTACHMENT_DELETED),
         LatencyTable: (Wake.LATENCY_CHANGED,) * 3,
+        ResourceClaim: (Wake.RESOURCE_CLAIM_ADDED, Wake.RESOURCE_CLAIM_UPDATED, Wake.RESOURCE_CLAIM_DELETED),
+        ResourceSlice: (Wake.RESOURCE_SLICE_ADDED, Wake.RESOURCE_SLICE_UPDATED, None),
+        DeviceClass: (Wake.DEVICE_CLASS_ADDED, Wake.DEVICE_CLASS_UPDATED, None),
+        DeviceTaintRule: (Wake.RESOURCE_SLICE_UPDATED,) * 3,  # it changes the taints in slices
         **dict.fromkeys((Service, ReplicationController, ReplicaSet, StatefulSet), (Wake.WORKLOAD_CHANGED,) * 3),
     }
 )
@@ -51,14 +56,16 @@ Counted: TypeAlias = tuple[PodClass, str, bool]
 # -- nodes -----------------------------------------------------------------------------------------------------------
 
 
-def node_events(before: Node | None, after: Node, resources: Vocab) -> Iterator[WakeEvent]:
+def node_events(
+    before: Node | None, after: Node, resources: Vocab, objects: ObjectTable | None = None
+) -> Iterator[WakeEvent]:
     """A new node is one event; a changed one, an event for each aspect that changed."""
     if before is None:
-        yield WakeEvent(Wake.NODE_ADDED, node=after, room=_room(after, resources))
+        yield WakeEvent(Wake.NODE_ADDED, node=after, room=_room(after, resources), objects=objects)
         return
     if before.status.allocatable != after.status.allocatable:
         room, room_before = _room(after, resources), _room(before, resources)
-        yield WakeEvent(Wake.NODE_ALLOCATABLE, after, before, room=room, room_before=room_before)
+        yield WakeEvent(Wake.NODE_ALLOCATABLE, after, before, room=room, room_before=room_before, objects=objects)
     if before.metadata.labels != after.metadata.labels:
         yield WakeEvent(Wake.NODE_LABEL, after, before)
     if before.spec.taints != after.spec.taints or before.spec.unschedulable != after.spec.unschedulable:
@@ -146,6 +153,8 @@ def own_events(before: PodClass, after: PodClass, objects: ObjectTable) -> list[
         kinds.append(Wake.POD_TOLERATION)
     if _less(dict(before.asks), dict(after.asks)):
         kinds.append(Wake.POD_SCALED_DOWN)
+    if before.pod.status.resource_claim_statuses != after.pod.status.resource_claim_statuses:
+        kinds.append(Wake.POD_RESOURCE_CLAIMS)
     return [WakeEvent(kind, pod=after, pod_before=before, own=True, objects=objects) for kind in kinds]
 
 

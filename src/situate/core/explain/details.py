@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from situate.core.explain.detail import DETAILS, VerdictDetail
+from situate.core.explain.device_details import device_details
 from situate.core.explain.latency_details import latency_details
 from situate.core.explain.node_details import affinity_details as node_details
 from situate.core.explain.node_details import taint_details
@@ -43,6 +44,8 @@ def details_of(
             found = port_details(pod, view, where)
         case "Latency":
             found = latency_details(profile, pod, view, where)
+        case "DynamicResources":
+            found = device_details(profile, pod, view, where, verdict.text)
         case _:
             pass
     return tuple(found[:DETAILS])

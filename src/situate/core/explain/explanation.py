@@ -10,18 +10,22 @@ from typing import Final
 import numpy as np
 
 from situate.core.contract import Wake
+from situate.core.devices.template_claims import NO_TEMPLATES, Templates, with_template_claims
 from situate.core.engine.decision import Decision, decide
 from situate.core.engine.framework import Framework
 from situate.core.explain.detail import NAMED, VerdictDetail
 from situate.core.explain.details import details_of
 from situate.core.explain.edits import without_gates
-from situate.core.explain.search import SearchContext, search_suggestions, ungate_action
+from situate.core.explain.provisioning import unmade_claims, waiting_claims
+from situate.core.explain.search import SearchContext, make_claims_action, search_suggestions, ungate_action
 from situate.core.explain.suggestions import Suggestion
 from situate.core.explain.verdicts import PluginVerdict, Verdicts, verdicts
+from situate.core.explain.whatif import WhatIf
 from situate.core.model.meta import key_of
 from situate.core.model.pod import Pod
 from situate.core.place.scoring import Scored
 from situate.core.plugins.scheduling_gates import SchedulingGates
+from situate.core.plugins.support.claim_changes import ClaimChange, change_claim, released_devices
 from situate.core.state.classes import PodClass
 from situate.core.state.cluster import FINISHED_PHASES, Cluster
 from situate.core.state.columns import Mask
@@ -42,6 +46,9 @@ class SchedulingState(Enum):
     GATED = "gated"
     LEAVING = "leaving"
     FINISHED = "finished"
+
+
+WAITING_STATES: Final = (SchedulingState.UNSCHEDULABLE, SchedulingState.GATED, SchedulingState.SCHEDULABLE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,24 +117,49 @@ class Explanation:
     """The kinds of events that would retry the pod, and the plugins that wait for each."""
     suggestions: tuple[Suggestion, ...]
     one: NodeExplanation | None = None
+    waiting_claims: tuple[str, ...] = ()
+    """Claims of a pending pod that somebody has to provide volumes for, and who."""
 
 
 def explain(
-    cluster: Cluster, framework: Framework, pod: Pod, *, node: str = "", suggestions: bool = True
+    cluster: Cluster,
+    framework: Framework,
+    pod: Pod,
+    *,
+    node: str = "",
+    suggestions: bool = True,
+    templates: Templates = NO_TEMPLATES,
 ) -> Explanation:
-    """Explain a pod of this cluster. `node`: a node to report in full. Without `suggestions`, nothing is tried."""
+    """Explain a pod of this cluster. `node`: a node to report in full. Without `suggestions`, nothing is tried.
+
+    `templates` are those of claims, as far as they are known.
+    """
     key = key_of(pod.metadata)
     bound = cluster.node_of(key)
+    released: list[ClaimChange] = []
     if bound:
         cluster.remove_pod(key)  # or it would conflict with itself
+        released = released_devices(cluster, pod)
+        for change in released:
+            change_claim(cluster, change)
     try:
-        return _account(cluster, framework, pod, bound, node, suggestions)
+        return _account(cluster, framework, pod, bound, node, suggestions, templates)
     finally:
+        for before, after in reversed(released):
+            change_claim(cluster, (after, before))
         if bound:
             cluster.add_pod(pod)
 
 
-def _account(cluster: Cluster, framework: Framework, pod: Pod, bound: str, node: str, suggestions: bool) -> Explanation:
+def _account(
+    cluster: Cluster,
+    framework: Framework,
+    pod: Pod,
+    bound: str,
+    node: str,
+    suggestions: bool,
+    templates: Templates,
+) -> Explanation:
     asked = without_gates(pod)
     kind = cluster.class_of(asked)
     view = View(cluster)
@@ -149,10 +181,13 @@ def _account(cluster: Cluster, framework: Framework, pod: Pod, bound: str, node:
         scores=best,
         preemption=_preempts(decision, view),
         wakes=_wakes(framework, decision) if state is SchedulingState.UNSCHEDULABLE else (),
-        suggestions=_suggestions(SearchContext(framework.profile, view, asked, kind, collected), pod, decision)
+        suggestions=_suggestions(SearchContext(framework.profile, view, asked, kind, collected), pod, templates)
         if searched
         else (),
         one=_explain_node(framework, kind, view, collected, decision, node) if node else None,
+        waiting_claims=(*waiting_claims(kind, view.storage), *unmade_claims(pod, templates))
+        if state in WAITING_STATES
+        else (),
     )
 
 
@@ -298,15 +333,25 @@ def _wakes(framework: Framework, decision: Decision) -> tuple[tuple[str, tuple[s
     return tuple((wake.value, tuple(names)) for wake, names in waiting.items())
 
 
-def _suggestions(context: SearchContext, pod: Pod, decision: Decision) -> tuple[Suggestion, ...]:
-    if not pod.spec.scheduling_gates:
+def _suggestions(context: SearchContext, pod: Pod, templates: Templates) -> tuple[Suggestion, ...]:
+    """What is needed in any case, and what else. Claims that are not made yet are there while others are tried."""
+    cluster = context.view.cluster
+    required = [ungate_action(pod)] if pod.spec.scheduling_gates else []
+    asked, made = with_template_claims(context.pod, templates, cluster.objects.devices.claims)
+    if made:
+        required.append(make_claims_action(pod, [claim.metadata.name for claim in made]))
+    if not required:
         return search_suggestions(context)
-    action = ungate_action(pod)
-    if decision.chosen is not None:
-        names = context.view.names
-        rows = np.flatnonzero(decision.filtered.feasible)
-        return (
-            Suggestion((action,), context.pod, {}, (), tuple(names[row] for row in rows[:NAMED].tolist()), len(rows)),
-        )
-    required = SearchContext(context.profile, context.view, context.pod, context.kind, context.verdicts, (action,))
-    return search_suggestions(required)
+    new = tuple((None, claim) for claim in made)
+    enough = WhatIf(cluster, context.profile).checked(Suggestion(tuple(required), asked, claims=new))
+    if enough is not None:
+        return (enough,)
+    for change in new:
+        change_claim(cluster, change)
+    try:
+        kind, view = cluster.class_of(asked), View(cluster)
+        found = verdicts(context.profile, kind, view)
+        return search_suggestions(SearchContext(context.profile, view, asked, kind, found, tuple(required), new))
+    finally:
+        for before, after in new:
+            change_claim(cluster, (after, before))

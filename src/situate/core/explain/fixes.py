@@ -318,7 +318,9 @@ def drop_terms(target: TargetNode, draft: SuggestionDraft) -> SuggestionDraft | 
 def _alone(target: TargetNode, term: AffinityTerm) -> bool:
     """Whether the node's domain has no pod that the term matches."""
     domain = int(target.view.label(term.topology_key)[0][target.row])
-    counts = count_pods(target.view, Matcher((for_pending_pod(term.pods),)), term.topology_key, counts_leaving=True)
+    sees_no_labels = target.view.cluster.rules.namespace_selector_sees_no_labels
+    matcher = Matcher((for_pending_pod(term.pods, sees_no_labels=sees_no_labels),))
+    counts = count_pods(target.view, matcher, term.topology_key, counts_leaving=True)
     return domain < 0 or int(counts[domain]) <= 0
 
 

@@ -66,7 +66,7 @@ def spread_details(pod: PodClass, view: View, rows: IdColumn) -> list[VerdictDet
 
 def affinity_details(pod: PodClass, view: View, rows: IdColumn, text: str) -> list[VerdictDetail]:
     """By term and domain: the pods that conflict, or that are missing."""
-    own = own_terms(pod, view)
+    own = own_terms(pod, sees_no_labels=view.cluster.rules.namespace_selector_sees_no_labels)
     found: list[VerdictDetail] = []
     if text == InterPodAffinity.reasons[ANTI_AFFINITY - 1].text:
         for key, matcher in own.apart:

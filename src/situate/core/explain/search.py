@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 import numpy as np
 
+from situate.core.devices.claims import ClaimProblemError, pod_claims
+from situate.core.explain.device_fixes import class_drafts, device_drafts
+from situate.core.explain.device_survey import DeviceSurvey, survey
 from situate.core.explain.fixes import FIXES, TargetNode, evict_action
 from situate.core.explain.latency_details import limited
 from situate.core.explain.node_details import required_terms, selector_entries, untolerated
-from situate.core.explain.node_shapes import add_action, shapes
+from situate.core.explain.node_shapes import add_action, local_slices, shapes, slices_like
 from situate.core.explain.pod_details import hard_constraints_of, limit_of
 from situate.core.explain.resource_details import free_of
 from situate.core.explain.suggestions import Action, ActionKind, Suggestion, SuggestionDraft
@@ -23,6 +27,7 @@ from situate.core.place.filtering import fits_at
 from situate.core.place.profile import Profile
 from situate.core.plugins.latency import UNKNOWN
 from situate.core.plugins.node_resources_fit import NodeResourcesFit
+from situate.core.plugins.support.claim_changes import ClaimChange
 from situate.core.plugins.support.node_selectors import node_selector_mask, term_mask
 from situate.core.state.classes import PodClass
 from situate.core.state.columns import IdColumn
@@ -40,9 +45,10 @@ VICTIM_TRIALS: Final = 400
 MAX_ALIKE: Final = 3
 """How many suggestions with the same kinds of actions to return."""
 MAX_SUGGESTIONS: Final = 12
+DEVICES: Final = "DynamicResources"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SearchContext:
     """A pod that does not fit, and the cluster."""
 
@@ -53,12 +59,20 @@ class SearchContext:
     verdicts: Verdicts
     required: tuple[Action, ...] = ()
     """Actions that are needed in any case."""
+    claims: tuple[ClaimChange, ...] = ()
+    """The claims that these make. The cluster has them already."""
+
+    @cached_property
+    def devices(self) -> DeviceSurvey | None:
+        """What nodes that devices keep away have for the pod's claims."""
+        refused = self.verdicts.refused_by.get(DEVICES)
+        return None if refused is None else survey(self.profile, self.kind, self.view, np.flatnonzero(refused))
 
     def draft(self, row: int) -> SuggestionDraft:
         node = self.view.node(row)
         if node is None:
             raise LookupError(f"there is no node at row {row}")
-        return SuggestionDraft(self.pod, node, self.required)
+        return SuggestionDraft(self.pod, node, self.required, claims=self.claims)
 
 
 def search_suggestions(context: SearchContext) -> tuple[Suggestion, ...]:
@@ -122,7 +136,8 @@ def _tried(context: SearchContext, whatif: WhatIf, drafts: Iterable[SuggestionDr
         seen[texts] = None
         name = draft.node.metadata.name
         changed = view.node(view.find(name)) != draft.node
-        suggestion = Suggestion(draft.actions, draft.pod, {name: draft.node} if changed else {}, draft.evicted)
+        nodes = {name: draft.node} if changed else {}
+        suggestion = Suggestion(draft.actions, draft.pod, nodes, draft.evicted, draft.claims)
         checked = whatif.checked(suggestion)
         if checked is not None:
             yield checked
@@ -132,7 +147,10 @@ def _drafts(context: SearchContext, rows: IdColumn, *, several: bool) -> Iterato
     for row in _representatives(context, rows, NODES_TRIED_TOGETHER if several else NODES_TRIED):
         target = TargetNode(context.profile, context.view, row)
         plugins = [name for name, mask in context.verdicts.refused_by.items() if mask[row]]
-        if any(name not in FIXES for name in plugins):
+        if any(name not in FIXES and name != DEVICES for name in plugins):
+            continue
+        if plugins == [DEVICES]:
+            yield from _device_drafts(context, row, context.draft(row))
             continue
         if len(plugins) == 1:
             for fix in FIXES[plugins[0]]:
@@ -142,9 +160,24 @@ def _drafts(context: SearchContext, rows: IdColumn, *, several: bool) -> Iterato
             continue
         draft: SuggestionDraft | None = context.draft(row)
         for name in plugins:
-            draft = FIXES[name][0](target, draft) if draft is not None else None
+            if draft is not None and name == DEVICES:
+                draft = next(_device_drafts(context, row, draft), None)
+            elif draft is not None:
+                draft = FIXES[name][0](target, draft)
         if draft is not None:
             yield draft
+
+
+def _device_drafts(context: SearchContext, row: int, draft: SuggestionDraft) -> Iterator[SuggestionDraft]:
+    if context.devices is not None:
+        yield from device_drafts(context.devices, row, draft)
+        return
+    devices = context.view.cluster.objects.devices
+    try:
+        claims = pod_claims(draft.pod, devices.claims)
+    except ClaimProblemError:
+        return
+    yield from class_drafts(claims, devices.classes, draft)
 
 
 def _representatives(context: SearchContext, rows: IdColumn, most: int) -> list[int]:
@@ -189,6 +222,10 @@ def _lacks(context: SearchContext, rows: IdColumn) -> tuple[np.ndarray, np.ndarr
         request, micros = distance
         columns.append((micros[rows] == UNKNOWN).astype(np.int64)[None])
         cost += np.maximum(micros[rows] - (request.limit or 0), 0) / max(request.limit or 0, 1)
+    if context.devices is not None:
+        lacks, missing = context.devices.costs(rows)
+        columns.append(lacks[None])
+        cost += missing
     return np.ascontiguousarray(np.concatenate(columns).T), cost
 
 
@@ -206,7 +243,9 @@ def _by_evicting(context: SearchContext, whatif: WhatIf) -> Iterator[Suggestion]
     found = 0
     for victim in _victims(context, rows[np.argsort(cost, kind="stable")][:VICTIM_NODES]):
         action = evict_action(victim.key, view.names[victim.node_row])
-        checked = whatif.checked(Suggestion((*context.required, action), context.pod, {}, (victim.key,)))
+        checked = whatif.checked(
+            Suggestion((*context.required, action), context.pod, {}, (victim.key,), context.claims)
+        )
         if checked is not None:
             found += 1
             yield checked
@@ -249,11 +288,15 @@ def _short(context: SearchContext, row: int) -> list[tuple[int, int]]:
 
 
 def _by_a_node(context: SearchContext, whatif: WhatIf) -> Iterator[Suggestion]:
-    """The smallest node that helps."""
-    nodes = [node for node in context.view.cluster.nodes.objects if node is not None]
-    for node, like in shapes(nodes):
-        action = add_action(node, like)
-        checked = whatif.checked(Suggestion((*context.required, action), context.pod, {node.metadata.name: node}))
+    """The smallest node that helps. If devices are in the way, it has those of the node that it is like."""
+    cluster = context.view.cluster
+    nodes = [node for node in cluster.nodes.objects if node is not None]
+    local = local_slices(cluster.objects.devices.slices.values()) if DEVICES in context.verdicts.refused_by else {}
+    for node, like in shapes(nodes, local):
+        slices = slices_like(local.get(like, ()), node.metadata.name)
+        actions = (*context.required, add_action(node, like, slices))
+        new = {node.metadata.name: node}
+        checked = whatif.checked(Suggestion(actions, context.pod, new, (), context.claims, slices))
         if checked is not None:
             yield checked
             return
@@ -263,3 +306,14 @@ def ungate_action(pod: Pod) -> Action:
     names = ", ".join(gate.name for gate in pod.spec.scheduling_gates)
     subject = f"Pod {pod.metadata.namespace}/{pod.metadata.name}"
     return Action(ActionKind.UNGATE, f"remove the scheduling gates {names}", subject, "spec.schedulingGates", [])
+
+
+def make_claims_action(pod: Pod, names: Sequence[str]) -> Action:
+    """What a controller does, once it runs."""
+    text = (
+        f"make the claims {', '.join(names)} from their templates"
+        if len(names) > 1
+        else (f"make the claim {names[0]} from its template")
+    )
+    subject = f"Pod {pod.metadata.namespace}/{pod.metadata.name}"
+    return Action(ActionKind.MAKE_CLAIMS, text, subject, "status.resourceClaimStatuses", list(names))

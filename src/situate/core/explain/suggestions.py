@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from enum import Enum, unique
 from typing import Any
 
+from situate.core.model.devices import ResourceSlice
 from situate.core.model.node import Node
 from situate.core.model.pod import Pod
+from situate.core.plugins.support.claim_changes import ClaimChange
 
 
 @unique
@@ -27,6 +29,14 @@ class ActionKind(Enum):
     SOFTEN_SPREAD = "prefer to spread"
     DROP_POD_TERM = "drop a pod affinity term"
     RAISE_LIMIT = "raise the latency limit"
+    DROP_DEVICE_SELECTOR = "drop a selector of devices"
+    OTHER_DEVICE_CLASS = "ask for another device class"
+    TOLERATE_DEVICE = "tolerate a taint of devices"
+    FEWER_DEVICES = "ask for fewer devices"
+    LESS_CAPACITY = "ask for less of a device"
+    DROP_DEVICE_CONSTRAINT = "drop a constraint on devices"
+    GIVE_BACK = "give devices back"
+    MAKE_CLAIMS = "make claims"
     EVICT = "evict a pod"
     ADD_NODE = "add a node"
 
@@ -51,6 +61,7 @@ class SuggestionDraft:
     node: Node
     actions: tuple[Action, ...] = ()
     evicted: tuple[str, ...] = ()
+    claims: tuple[ClaimChange, ...] = ()
 
     @property
     def kinds(self) -> tuple[ActionKind, ...]:
@@ -67,7 +78,11 @@ class Suggestion:
     nodes: Mapping[str, Node] = field(default_factory=dict)
     """New and changed nodes, by name."""
     evicted: tuple[str, ...] = ()
-    """The evicted pods, by namespace/name."""
+    """The evicted pods, by namespace/name. They give their devices back."""
+    claims: tuple[ClaimChange, ...] = ()
+    """Claims for devices before and after, in order."""
+    slices: tuple[ResourceSlice, ...] = ()
+    """The devices of new nodes."""
     fits: tuple[str, ...] = ()
     """Some of the nodes that the pod would then fit."""
     fit_count: int = 0

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from situate.core.contract import FITS, RULED_OUT, Codes, Detailed, Failure, Filter, Refusal
+from situate.core.contract import FAILED, FITS, RULED_OUT, Codes, Detailed, Failure, Filter, NodeFailures, Refusal
 from situate.core.place.filtering import ruled_out
 from situate.core.place.profile import Profile
 from situate.core.state.classes import PodClass
@@ -65,8 +66,20 @@ def _verdicts_of(plugin: Filter, pod: PodClass, view: View) -> list[PluginVerdic
             return [PluginVerdict(plugin.name, text, view.present, np.zeros(view.size, np.bool_), of_pod=True)]
         case np.ndarray() as codes:
             return _by_text(plugin, pod, view, codes)
+        case NodeFailures(codes=codes, texts=texts):
+            known = np.where(codes == FAILED, FITS, codes).astype(np.uint8)
+            return _by_text(plugin, pod, view, known) + _failed(plugin, view, texts)
         case _:
             return []
+
+
+def _failed(plugin: Filter, view: View, texts: Mapping[int, str]) -> list[PluginVerdict]:
+    """The nodes that a filter could not judge, by why."""
+    rows: dict[str, Mask] = {}
+    for row, text in texts.items():
+        rows.setdefault(text, np.zeros(view.size, np.bool_))[row] = True
+    never = np.zeros(view.size, np.bool_)
+    return [PluginVerdict(plugin.name, text, mask, never, of_pod=False) for text, mask in rows.items()]
 
 
 def _by_text(plugin: Filter, pod: PodClass, view: View, codes: Codes) -> list[PluginVerdict]:

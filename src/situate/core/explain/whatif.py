@@ -6,26 +6,31 @@ really gone, and there is no overlay for a changed node. So the change is made o
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from situate.core.explain.detail import NAMED
 from situate.core.explain.suggestions import Suggestion
+from situate.core.model.devices import ResourceSlice
 from situate.core.model.node import Node
 from situate.core.model.pod import Pod
 from situate.core.place.filtering import run_filters
 from situate.core.place.profile import Profile
+from situate.core.plugins.support.claim_changes import ClaimChange, change_claim, released_devices
 from situate.core.state.cluster import Cluster
 from situate.core.state.view import View
 
 
 @dataclass(frozen=True, slots=True)
 class _Before:
-    """What to restore: removed pods, and nodes as they were; None for new nodes."""
+    """What to restore: removed pods; nodes as they were, None for new ones; changed claims; new slices of devices."""
 
     pods: list[Pod]
     nodes: dict[str, Node | None]
+    claims: list[ClaimChange]
+    slices: list[ResourceSlice]
 
 
 class WhatIf:
@@ -39,7 +44,7 @@ class WhatIf:
 
     def checked(self, suggestion: Suggestion) -> Suggestion | None:
         """The suggestion, with the nodes that the pod would fit; None if it would fit none."""
-        before = _Before([], {})
+        before = _Before([], {}, [], [])
         try:
             self._apply(suggestion, before)
             cluster = self._cluster
@@ -56,10 +61,20 @@ class WhatIf:
         for key in suggestion.evicted:
             before.pods.append(cluster.pods.as_object(cluster.pods.rows[key], cluster.node_of(key)))
             cluster.remove_pod(key)
+            self._change(released_devices(cluster, before.pods[-1]), before)
+        self._change(suggestion.claims, before)
+        for item in suggestion.slices:
+            cluster.put_object(item)
+            before.slices.append(item)
         for name, node in suggestion.nodes.items():
             at = cluster.nodes.rows.get(name)
             before.nodes[name] = None if at is None else cluster.nodes.objects[at]
             cluster.add_node(node)
+
+    def _change(self, changes: Iterable[ClaimChange], before: _Before) -> None:
+        for change in changes:
+            change_claim(self._cluster, change)
+            before.claims.append(change)
 
     def _put_back(self, before: _Before) -> None:
         for name, node in before.nodes.items():
@@ -67,5 +82,9 @@ class WhatIf:
                 self._cluster.remove_node(name)
             else:
                 self._cluster.add_node(node)
+        for item in before.slices:
+            self._cluster.forget_object(item)
+        for claim, changed in reversed(before.claims):
+            change_claim(self._cluster, (changed, claim))
         for pod in before.pods:
             self._cluster.add_pod(pod)

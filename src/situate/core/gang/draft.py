@@ -5,8 +5,10 @@ Cached verdicts on a draft find in `moves` what has changed since they were comp
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+from situate.core.devices.allocated import PoolId, PoolUse
+from situate.core.model.devices import AllocationResult
 from situate.core.state.classes import PodClass
 from situate.core.state.cluster import Cluster
 from situate.core.state.pods import BoundPod
@@ -14,7 +16,7 @@ from situate.core.state.view import View
 
 
 class Draft:
-    __slots__ = ("_cluster", "_given", "_gone", "_gone_from", "_here", "_put", "moves")
+    __slots__ = ("_claimed", "_cluster", "_given", "_gone", "_gone_from", "_here", "_put", "far_moves", "moves")
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -24,8 +26,11 @@ class Draft:
         self._gone: dict[int, BoundPod] = {}
         self._here: dict[int, list[tuple[PodClass, int, str]]] = {}
         self._gone_from: dict[int, list[BoundPod]] = {}
+        self._claimed: dict[PoolId, PoolUse] = {}
         self.moves: list[tuple[PodClass, int]] = []
         """The class and the node row of each pod that was added or removed, in order."""
+        self.far_moves = 0
+        """How many of them claimed devices that other nodes reach as well."""
 
     def copy(self) -> Draft:
         made = Draft(self._cluster)
@@ -34,6 +39,7 @@ class Draft:
         made._here = {row: list(pods) for row, pods in self._here.items()}
         made._gone_from = {row: list(pods) for row, pods in self._gone_from.items()}
         made.moves = list(self.moves)
+        made._claimed, made.far_moves = dict(self._claimed), self.far_moves
         return made
 
     def put(self, kind: PodClass, row: int, given: str = "") -> None:
@@ -42,6 +48,21 @@ class Draft:
         self._given.append(given)
         self._here.setdefault(row, []).append((kind, row, given))
         self.moves.append((kind, row))
+
+    def claim(self, allocations: Iterable[AllocationResult]) -> None:
+        """The pod that is put next gets these devices."""
+        devices = self._cluster.objects.devices
+        copied: dict[PoolId, PoolUse] = {}
+        for result in (one for allocation in allocations for one in allocation.devices.results):
+            pool = (result.driver, result.pool)
+            if result.admin_access:
+                continue
+            if pool not in copied:
+                known = self._claimed.get(pool)
+                copied[pool] = (devices.allocated.of(pool) if known is None else known).copy()
+            copied[pool].add(result, 1)
+        self.far_moves += any(devices.inventory.local_node(pool) is None for pool in copied)
+        self._claimed.update(copied)
 
     def take_off(self, pods: Sequence[BoundPod]) -> list[BoundPod]:
         """Remove bound pods; returns those that were not removed already."""
@@ -54,7 +75,8 @@ class Draft:
 
     @property
     def view(self) -> View:
-        return View(self._cluster).without(list(self._gone.values())).plus(self._put, self._given)
+        view = View(self._cluster).without(list(self._gone.values())).plus(self._put, self._given)
+        return view.claiming(self._claimed) if self._claimed else view
 
     def load_at(self, row: int) -> View:
         """One row, correct only in what is bound there."""
@@ -63,4 +85,5 @@ class Draft:
         if gone:
             here = here.without(gone)
         put = self._here.get(row, ())
-        return here.plus([(kind, at) for kind, at, _ in put], [given for _, _, given in put])
+        here = here.plus([(kind, at) for kind, at, _ in put], [given for _, _, given in put])
+        return here.claiming(self._claimed) if self._claimed else here

@@ -13,7 +13,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from situate.core.contract import FITS, Codes, Filter, RowFilter, RowScorer, Scorer, Verdict
+from situate.core.contract import FITS, Codes, Filter, NodeFailures, RowFilter, RowScorer, Scorer, Verdict
 from situate.core.gang.draft import Draft
 from situate.core.place.filtering import combine
 from situate.core.place.profile import Profile
@@ -22,7 +22,7 @@ from situate.core.state.classes import PodClass
 from situate.core.state.columns import IntColumn, Mask
 from situate.core.state.terms import CarriedTerm
 from situate.core.state.topology import TopologyTally
-from situate.core.state.view import FEASIBLE, LOAD, TERMS, View
+from situate.core.state.view import CLAIMS, DEVICES, FEASIBLE, LOAD, ROW_DEVICES, TERMS, View
 
 D = TypeVar("D", bound=np.generic)
 
@@ -37,6 +37,8 @@ class _Read:
     def moved_by(self, kind: PodClass, view: View) -> bool:
         """Whether adding or removing a pod of this class anywhere may change the verdict."""
         if self.bits & LOAD or (self.bits & TERMS and kind.terms):
+            return True
+        if self.bits & ROW_DEVICES and kind.may_claim_devices:
             return True
         names = view.namespace_labels
         return any(tally.matcher.matches(kind.namespace, kind.labels, names) for tally in self.tallies)
@@ -93,7 +95,7 @@ class DraftVerdicts:
         self.refresh()
         made = object.__new__(DraftVerdicts)
         made._profile, made._pod, made._draft = self._profile, self._pod, draft
-        made._seen, made._stopped = self._seen, self._stopped
+        made._seen, made._far, made._stopped = self._seen, self._far, self._stopped
         made._filters = [replace(one, codes=_own(one.codes, one.by_row)) for one in self._filters]
         made._scorers = [replace(one, weighed=_own(one.weighed, one.by_row)) for one in self._scorers]
         made._feasible, made._rank = self._feasible.copy(), self._rank.copy()
@@ -102,7 +104,7 @@ class DraftVerdicts:
     # -- from scratch --------------------------------------------------------------------------------------------
 
     def _build(self) -> None:
-        self._seen = len(self._draft.moves)
+        self._seen, self._far = len(self._draft.moves), self._draft.far_moves
         verdicts: list[Verdict] = []
         self._filters: list[_Filtering] = []
         for plugin in self._profile.filters:
@@ -128,7 +130,7 @@ class DraftVerdicts:
         view = draft.scoring(self._feasible)
         scores = scorer.score(self._pod, view)
         by_row = scores is not None and _rows_alone(view) and isinstance(scorer, RowScorer)
-        weighed = None if scores is None else scores * weight
+        weighed = None if scores is None else np.multiply(scores, weight, dtype=np.int64)
         return _Scoring(scorer, weight, weighed, by_row, _read(view))
 
     def _rank_all(self) -> None:
@@ -148,7 +150,12 @@ class DraftVerdicts:
         self._seen = len(self._draft.moves)
         view = self._draft.view
         kinds = list(dict.fromkeys(kind for kind, _ in moves))
-        stale = [one for one in self._filters if not one.by_row and _moved(one.read, kinds, view)]
+        far, self._far = self._draft.far_moves != self._far, self._draft.far_moves
+        stale = [
+            one
+            for one in self._filters
+            if (far and one.read.bits & ROW_DEVICES) or (not one.by_row and _moved(one.read, kinds, view))
+        ]
         if self._stopped:
             if stale:
                 self._build()
@@ -174,7 +181,7 @@ class DraftVerdicts:
         verdict = one.plugin.check(self._pod, view)
         if verdict is not None and not isinstance(verdict, np.ndarray):
             return False
-        one.codes, one.read = verdict, _read(view)
+        one.codes, one.read = _own(verdict, one.by_row), _read(view)
         return True
 
     def _all_rows(self) -> bool:
@@ -192,6 +199,8 @@ class DraftVerdicts:
         for one in self._filters:
             if one.by_row and one.codes is not None:
                 verdict = one.plugin.check(self._pod, here)
+                if isinstance(verdict, NodeFailures):
+                    verdict = verdict.codes
                 one.codes[row] = verdict[0] if isinstance(verdict, np.ndarray) else FITS
         fits = bool(here.present[0]) and all(one.codes is None or one.codes[row] == FITS for one in self._filters)
         changed = fits != bool(self._feasible[row])
@@ -212,7 +221,7 @@ class DraftVerdicts:
             for one in self._scorers:
                 if one.by_row and one.weighed is not None:
                     scores = one.scorer.score(self._pod, here)
-                    one.weighed[row] = 0 if scores is None else scores[0] * one.weight
+                    one.weighed[row] = 0 if scores is None else int(scores[0]) * one.weight
         if stale or flipped:
             self._rank_all()
         else:
@@ -231,7 +240,8 @@ def _own(column: npt.NDArray[D] | None, by_row: bool) -> npt.NDArray[D] | None:
 
 def _rows_alone(view: View) -> bool:
     """Whether the plugin read of bound pods only the load of single rows."""
-    return view.reads == LOAD and not view.tallies_read
+    reads = view.reads & ~(DEVICES | CLAIMS)
+    return reads != 0 and not reads & ~(LOAD | ROW_DEVICES) and not view.tallies_read
 
 
 def _moved(read: _Read, kinds: list[PodClass], view: View) -> bool:

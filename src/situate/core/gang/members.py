@@ -180,7 +180,7 @@ class GangStatus:
     bound: tuple[str, ...]
     """Those of them that were seen bound."""
     waiting: tuple[QueuedPod, ...]
-    """The pods that could be placed: not gated by themselves, not leaving. By priority, then by arrival."""
+    """The pods that could be placed: not gated, not leaving, with all their claims. By priority, then by arrival."""
 
     @property
     def here(self) -> int:
@@ -201,7 +201,7 @@ def gang_status(gang: Gang, queue: SchedulingQueue, cluster: Cluster) -> GangSta
                 bound.append(key)
         elif entry.state is QueueState.RESERVED:
             placed.append(key)
-        elif not entry.pod.spec.scheduling_gates:
+        elif not entry.pod.spec.scheduling_gates and key not in queue.awaiting_claims:
             waiting.append(entry)
     waiting.sort(key=lambda entry: (-entry.priority, entry.order))
     return GangStatus(tuple(placed), tuple(bound), tuple(waiting))

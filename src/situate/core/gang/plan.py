@@ -11,10 +11,12 @@ from dataclasses import dataclass, replace
 
 from situate.core.gang.draft import Draft
 from situate.core.gang.draft_verdicts import DraftVerdicts
+from situate.core.model.devices import AllocationResult
 from situate.core.place.bind_annotations import NOTHING, BindAnnotations, assigned_devices, bind_annotations
 from situate.core.place.filtering import fits_at
 from situate.core.place.profile import Profile
 from situate.core.place.selecting import NOWHERE
+from situate.core.plugins.dynamic_resources import DynamicResources, decide
 from situate.core.state.classes import PodClass
 from situate.core.state.cluster import Cluster
 from situate.core.state.columns import Mask
@@ -95,10 +97,17 @@ class Planner:
         """Put a pod on a row; returns the annotations of its bind."""
         annotations = bind_annotations(self.profile, kind, self.draft.view, row) if self.profile.assigners else ()
         devices = assigned_devices(annotations) if annotations else ""
-        self.draft.put(kind, row, devices)
-        if self._bare is not self.draft:
-            self._bare.put(kind, row, devices)
+        claimed = self._claimed(kind, row) if kind.may_claim_devices else ()
+        for draft in (self.draft,) if self._bare is self.draft else (self.draft, self._bare):
+            draft.claim(claimed)
+            draft.put(kind, row, devices)
         return annotations
+
+    def _claimed(self, kind: PodClass, row: int) -> list[AllocationResult]:
+        """The devices that a pod would claim on a row, beside those before it."""
+        plugin = next((one for one in self.profile.filters if isinstance(one, DynamicResources)), None)
+        found = None if plugin is None else decide(plugin, kind, self.draft.view, row)
+        return [] if found is None else [allocation for _, allocation in found.allocations]
 
     def take_off(self, pods: Sequence[BoundPod]) -> list[BoundPod]:
         """Remove bound pods; returns those that were not removed already."""

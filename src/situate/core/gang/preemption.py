@@ -185,4 +185,4 @@ def _fits(planner: Planner, member: Member, gone: Sequence[BoundPod], row: int) 
 def _breaks_budgets(planner: Planner, search: _Search) -> bool:
     """Each eviction keeps the budgets by itself; all of them together must too."""
     going = [Evictable(pod.row, pod.kind, 0, pod.key) for pod in search.victims.values()]
-    return bool(Budgets(View(planner.cluster).budgets).split(going)[0])
+    return bool(Budgets.of(View(planner.cluster)).split(going)[0])

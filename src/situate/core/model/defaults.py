@@ -12,6 +12,8 @@ from msgspec.structs import replace
 
 from situate.core.model.amounts import Amounts, Asked, combined
 from situate.core.model.base import EMPTY, INT64_MAX, Labels, Model
+from situate.core.model.claim_templates import ResourceClaimTemplate
+from situate.core.model.devices import ResourceClaim
 from situate.core.model.group import CoschedulingPodGroup, PodGroup
 from situate.core.model.labels import LabelSelector, LabelSelectorRequirement
 from situate.core.model.meta import ObjectMeta
@@ -47,6 +49,8 @@ NAMESPACED: tuple[type[Model], ...] = (
     PodGroup,
     ReplicaSet,
     ReplicationController,
+    ResourceClaim,
+    ResourceClaimTemplate,
     Service,
     StatefulSet,
 )

@@ -4,6 +4,7 @@ Two selectors with the same requirements, in any order or spelling, parse to equ
 """
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 import msgspec
 
@@ -13,6 +14,8 @@ from situate.core.model.names import label_value_problems, qualified_name_proble
 
 IN, NOT_IN, EXISTS, DOES_NOT_EXIST, GT, LT = "In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"
 LABEL_OPERATORS = (IN, NOT_IN, EXISTS, DOES_NOT_EXIST)
+PARSED_REQUIREMENTS = 4_096
+"""How many parsed requirements are cached: many pods have the same."""
 
 
 class LabelSelectorRequirement(Model, frozen=True, kw_only=True):
@@ -75,6 +78,11 @@ NOTHING = Selector(nothing=True)
 
 def requirement(key: str, operator: str, values: Iterable[str]) -> Requirement:
     """A parsed requirement of any operator, or SelectorError."""
+    return _requirement(key, operator, tuple(values))
+
+
+@lru_cache(maxsize=PARSED_REQUIREMENTS)
+def _requirement(key: str, operator: str, values: tuple[str, ...]) -> Requirement:
     canonical = tuple(sorted(set(values)))
     if problems := qualified_name_problems(key):
         raise SelectorError(f"key: Invalid value: {_quoted(key)}: {'; '.join(problems)}")

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from situate.core.model.apps import IntOrPercent
 from situate.core.model.base import EMPTY, Int32, Int64, Model
 from situate.core.model.labels import LabelSelector
-from situate.core.model.stored import Condition, Raw, StoredMeta
+from situate.core.model.pod import PodResourceClaim
+from situate.core.model.stored import Condition, Raw, StoredMeta, TemplateMeta
 from situate.core.model.tolerations import Toleration
 
 
@@ -26,6 +27,7 @@ class ManagedPodSpec(Model, frozen=True, kw_only=True):
     volumes: tuple[Raw, ...] = ()
     affinity: Raw = EMPTY
     tolerations: tuple[Toleration, ...] = ()
+    resource_claims: tuple[PodResourceClaim, ...] = ()
 
 
 class Terminated(Model, frozen=True, kw_only=True):
@@ -43,12 +45,27 @@ class PodContainerStatus(Model, frozen=True, kw_only=True):
     state: ManagedContainerState = ManagedContainerState()
 
 
+class GeneratedClaim(Model, frozen=True, kw_only=True):
+    """The claim that was made for an entry of a pod's `resourceClaims`; without a name, none is needed."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+
+
+class ExtendedClaim(Model, frozen=True, kw_only=True):
+    """The claim that a scheduler made for a pod's extended resources."""
+
+    resource_claim_name: str = ""
+
+
 class ManagedPodStatus(Model, frozen=True, kw_only=True):
     phase: str = "Pending"
     reason: str = ""
     conditions: tuple[Condition, ...] = ()
     container_statuses: tuple[PodContainerStatus, ...] = ()
     init_container_statuses: tuple[PodContainerStatus, ...] = ()
+    resource_claim_statuses: tuple[GeneratedClaim, ...] = ()
+    extended_resource_claim_status: ExtendedClaim | None = None
 
 
 class ManagedAccount(Model, frozen=True, kw_only=True):
@@ -67,6 +84,37 @@ class ManagedClaim(Model, frozen=True, kw_only=True):
     """A PersistentVolumeClaim; only its owner matters."""
 
     metadata: StoredMeta = StoredMeta()
+
+
+class ClaimConsumer(Model, frozen=True, kw_only=True):
+    """An entry of `reservedFor`: a pod, unless it says otherwise."""
+
+    api_group: str = ""
+    resource: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class ManagedResourceClaimStatus(Model, frozen=True, kw_only=True):
+    allocation: Raw | None = None
+    reserved_for: tuple[ClaimConsumer, ...] = ()
+
+
+class ManagedResourceClaim(Model, frozen=True, kw_only=True):
+    metadata: StoredMeta = StoredMeta()
+    status: ManagedResourceClaimStatus = ManagedResourceClaimStatus()
+
+
+class ManagedResourceClaimTemplateSpec(Model, frozen=True, kw_only=True):
+    """The spec of the claims is passed on unchanged."""
+
+    metadata: TemplateMeta = TemplateMeta()
+    spec: Raw = EMPTY
+
+
+class ManagedResourceClaimTemplate(Model, frozen=True, kw_only=True):
+    metadata: StoredMeta = StoredMeta()
+    spec: ManagedResourceClaimTemplateSpec = ManagedResourceClaimTemplateSpec()
 
 
 class NamespaceSpec(Model, frozen=True, kw_only=True):

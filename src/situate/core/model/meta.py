@@ -51,6 +51,13 @@ def key_of(meta: ObjectMeta) -> str:
     return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
 
 
+def is_older(version: str, other: str) -> bool:
+    """Whether a resourceVersion comes before another; False unless both are numbers."""
+    if version.isascii() and version.isdigit() and other.isascii() and other.isdigit():
+        return int(version) < int(other)
+    return False
+
+
 def controller_of(meta: ObjectMeta) -> OwnerReference | None:
     """The owner reference with `controller: true`, if any."""
     for owner in meta.owner_references:

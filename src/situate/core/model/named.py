@@ -2,6 +2,7 @@
 
 from typing import TypeAlias
 
+from situate.core.model.devices import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
 from situate.core.model.group import CoschedulingPodGroup, PodGroup
 from situate.core.model.latency import LatencyTable
 from situate.core.model.policy import Namespace, PodDisruptionBudget
@@ -26,5 +27,8 @@ StorageObject: TypeAlias = (
     | VolumeAttachment
 )
 WorkloadObject: TypeAlias = Service | ReplicationController | ReplicaSet | StatefulSet
+DeviceObject: TypeAlias = DeviceClass | ResourceSlice | ResourceClaim | DeviceTaintRule
 GroupObject: TypeAlias = PodGroup | CoschedulingPodGroup
-NamedObject: TypeAlias = StorageObject | WorkloadObject | GroupObject | PodDisruptionBudget | Namespace | LatencyTable
+NamedObject: TypeAlias = (
+    StorageObject | WorkloadObject | DeviceObject | GroupObject | PodDisruptionBudget | Namespace | LatencyTable
+)

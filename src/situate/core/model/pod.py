@@ -140,6 +140,26 @@ class ContainerStatus(Model, frozen=True, kw_only=True):
     allocated_resources: ResourceList = EMPTY
 
 
+class PodResourceClaimStatus(Model, frozen=True, kw_only=True):
+    """The claim that was made for an entry of `resource_claims`; None: none is needed."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+
+
+class ContainerExtendedResourceRequest(Model, frozen=True, kw_only=True):
+    """An extended resource of a container that a request of a claim serves."""
+
+    container_name: str = ""
+    resource_name: str = ""
+    request_name: str = ""
+
+
+class PodExtendedResourceClaimStatus(Model, frozen=True, kw_only=True):
+    resource_claim_name: str = ""
+    request_mappings: tuple[ContainerExtendedResourceRequest, ...] = ()
+
+
 class PodStatus(Model, frozen=True, kw_only=True):
     phase: str = ""
     nominated_node_name: str = ""
@@ -149,6 +169,8 @@ class PodStatus(Model, frozen=True, kw_only=True):
     init_container_statuses: tuple[ContainerStatus, ...] = ()
     resources: ResourceRequirements | None = None
     allocated_resources: ResourceList = EMPTY
+    resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
+    extended_resource_claim_status: PodExtendedResourceClaimStatus | None = None
 
 
 class Pod(Model, frozen=True, kw_only=True):

@@ -6,13 +6,13 @@ occur.
 
 Kubernetes computes requests in three ways:
 - `pod_requests`: what a bound pod counts for. An in-place resize counts with the largest of desired, allocated and
-  running.
+  running: of each container, or of the whole pod, by the version of Kubernetes.
 - `fit_requests`: what a pending pod requests of a node. Ignores the status.
 - `score_requests`: what a pod adds when nodes are scored. Ignores the status and pod-level requests.
 They are equal for a pod that was never resized and has no pod-level requests.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 
 import msgspec
@@ -67,9 +67,10 @@ def allocatable(node: Node) -> Resources:
     )
 
 
-def pod_requests(pod: Pod) -> Requests:
-    """What a bound pod counts for on its node."""
-    return _plain(pod) or _compute(pod, status=True, pod_level=True)
+def pod_requests(pod: Pod, *, by_container: bool = True) -> Requests:
+    """What a bound pod counts for on its node. `by_container`: a resize counts with the largest amounts of each
+    container, else with the largest of the whole pod."""
+    return _plain(pod) or (_compute(pod, status=True, pod_level=True) if by_container else _compute_resized(pod))
 
 
 def fit_requests(pod: Pod) -> Requests:
@@ -110,6 +111,73 @@ def _compute(pod: Pod, *, status: bool, pod_level: bool) -> Requests:
     total = _total(containers, inits, own, overhead)
     missing = {name: amount for name, amount in _DEFAULTS.items() if not own or name not in total}
     nonzero = _total(_filled(containers, missing), _filled(inits, missing), own, overhead) if missing else total
+    return _requests(total, nonzero)
+
+
+def _compute_resized(pod: Pod) -> Requests:
+    """What a bound pod counts for by the largest of three sums: desired, allocated and running."""
+    own = _largest_pod_level(pod)
+    overhead = _amounts(pod.spec.overhead)
+    total = {**_largest(pod, {}), **own}
+    add(total, overhead)
+    is_set = pod.spec.resources is not None and any(map(may_be_pod_level, pod.spec.resources.requests))
+    missing = {name: amount for name, amount in _DEFAULTS.items() if not is_set or name not in total}
+    nonzero = {**_largest(pod, missing), **own}
+    add(nonzero, overhead)
+    return _requests(total, nonzero)
+
+
+def _largest(pod: Pod, missing: Amounts) -> Amounts:
+    """The largest sums over containers. A sum falls back on allocated, then on desired, where a container reports
+    none; `missing` is what a container without a request counts for."""
+    status = pod.status
+    reported = {one.name: one for one in (*status.init_container_statuses, *status.container_statuses)}
+    infeasible = _is_infeasible(pod)
+
+    def desired(container: Container) -> ResourceList:
+        return container.resources.requests
+
+    def allocated(container: Container) -> ResourceList:
+        known = reported.get(container.name)
+        if known is not None and known.allocated_resources:
+            return known.allocated_resources
+        return EMPTY if infeasible else container.resources.requests
+
+    def running(container: Container) -> ResourceList:
+        known = reported.get(container.name)
+        if known is not None and known.resources is not None and known.resources.requests:
+            return known.resources.requests
+        return allocated(container)
+
+    def summed(of: Callable[[Container], ResourceList]) -> Amounts:
+        containers, inits = (
+            [({**missing, **_amounts(of(one))}, one.restart_policy == "Always") for one in each]
+            for each in (pod.spec.containers, pod.spec.init_containers)
+        )
+        return combined(containers, inits)
+
+    largest = {} if infeasible else summed(desired)
+    if status.allocated_resources and status.resources is not None and status.resources.requests:
+        raise_to(largest, _amounts(status.resources.requests))
+        raise_to(largest, _amounts(status.allocated_resources))
+    else:
+        raise_to(largest, summed(running))
+        raise_to(largest, summed(allocated))
+    return largest
+
+
+def _largest_pod_level(pod: Pod) -> Amounts:
+    """Pod-level requests, or what they count for during a resize."""
+    listed, reported = pod.spec.resources, pod.status.resources
+    if listed is None or not any(map(may_be_pod_level, listed.requests)):
+        return {}
+    found = _amounts(listed.requests)
+    if reported is not None:
+        found = _resized(pod, found, reported.requests, pod.status.allocated_resources)
+    return {name: amount for name, amount in found.items() if may_be_pod_level(name)}
+
+
+def _requests(total: Amounts, nonzero: Amounts) -> Requests:
     return Requests(
         milli_cpu=clamp_int64(total.get(CPU, 0)),
         memory=_units(total.get(MEMORY, 0)),
@@ -142,11 +210,16 @@ def _asked(
 
 def _resized(pod: Pod, wanted: Amounts, running: ResourceList, granted: ResourceList) -> Amounts:
     """The largest of all three, without an infeasible resize."""
-    pending = next((one for one in pod.status.conditions if one.type == "PodResizePending"), None)
-    largest = {} if pending is not None and pending.reason == "Infeasible" else dict(wanted)
+    largest = {} if _is_infeasible(pod) else dict(wanted)
     raise_to(largest, _amounts(running))
     raise_to(largest, _amounts(granted))
     return largest
+
+
+def _is_infeasible(pod: Pod) -> bool:
+    """Whether the node can never grant the resize."""
+    pending = next((one for one in pod.status.conditions if one.type == "PodResizePending"), None)
+    return pending is not None and pending.reason == "Infeasible"
 
 
 def _total(containers: Iterable[Asked], inits: Iterable[Asked], own: Amounts, overhead: Amounts) -> Amounts:

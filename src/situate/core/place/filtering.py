@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
-from situate.core.contract import FITS, RULED_OUT, Codes, Failure, Filter, Refusal, Verdict
+from situate.core.contract import FITS, RULED_OUT, Codes, Failure, Filter, NodeFailures, Refusal, Verdict
 from situate.core.place.profile import Profile
 from situate.core.state.classes import PodClass
 from situate.core.state.columns import Mask
 from situate.core.state.view import View
+
+FILTER: Final = "Filter"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,8 @@ class Filtered:
         if self.failed is None:
             return ""
         plugin, failed = self.failed
+        if failed.stage == FILTER:
+            return f'running "{plugin}" filter plugin: {failed.text}'
         return f'running {failed.stage} plugin "{plugin}": {failed.text}'
 
 
@@ -48,24 +53,79 @@ def run_filters(profile: Profile, pod: PodClass, view: View) -> Filtered:
     return combine(profile, verdicts, view)
 
 
+def feasible_rows(profile: Profile, pod: PodClass, view: View) -> tuple[Mask, int]:
+    """The rows that pass every filter, read-only, and how many they are, for an answer that nobody explains."""
+    feasible: Mask | None = None
+    for plugin in profile.filters:
+        verdict = plugin.check(pod, view)
+        if verdict is None:
+            continue
+        if not isinstance(verdict, np.ndarray):
+            found = run_filters(profile, pod, view).feasible
+            return found, int(np.count_nonzero(found))
+        if fits_all(verdict):
+            continue
+        fits = np.logical_not(verdict)  # FITS is 0
+        feasible = fits if feasible is None else np.logical_and(feasible, fits, out=feasible)
+    if feasible is None:
+        return view.present, view.node_count
+    if view.node_count < view.size:
+        feasible &= view.present
+    feasible.setflags(write=False)
+    return feasible, int(np.count_nonzero(feasible))
+
+
 def combine(profile: Profile, verdicts: Sequence[Verdict], view: View) -> Filtered:
     feasible = view.present.copy()
     codes: list[Codes | None] = []
-    turned_away = False
+    turned_away = failing = False
     for verdict in verdicts:
-        if isinstance(verdict, np.ndarray):
-            feasible &= verdict == FITS
-            codes.append(verdict)
-        else:
-            turned_away |= verdict is not None
+        if verdict is None:
             codes.append(None)
-    if turned_away or not feasible.any():
+        elif isinstance(verdict, np.ndarray):
+            if not fits_all(verdict):
+                feasible &= np.logical_not(verdict)  # FITS is 0
+            codes.append(verdict)
+        elif isinstance(verdict, NodeFailures):
+            feasible &= verdict.codes == FITS
+            codes.append(verdict.codes)
+            failing = True
+        else:
+            turned_away = True
+            codes.append(None)
+    if turned_away or not np.count_nonzero(feasible):
         stopped = _stopped_before_nodes(profile, verdicts, view)
         if isinstance(stopped, TurnedAway):
             return Filtered(tuple(codes), np.zeros(view.size, np.bool_), turned_away=stopped)
         if stopped is not None:
             return Filtered(tuple(codes), np.zeros(view.size, np.bool_), failed=stopped)
+    if failing and (failed := _failed_on_a_node(profile, verdicts, codes, view)) is not None:
+        return Filtered(tuple(codes), np.zeros(view.size, np.bool_), failed=failed)
     return Filtered(tuple(codes), feasible)
+
+
+def fits_all(codes: Codes) -> bool:
+    """Whether one code stands for all rows, and it is FITS."""
+    return codes.size > 0 and codes.strides[0] == 0 and codes[0] == FITS
+
+
+def _failed_on_a_node(
+    profile: Profile, verdicts: Sequence[Verdict], codes: Sequence[Codes | None], view: View
+) -> tuple[str, Failure] | None:
+    """The first node on which a filter failed that no filter before it refused."""
+    looked_at = view.present.copy()
+    for one in codes:
+        if one is not None:
+            looked_at &= one != RULED_OUT
+    found: dict[int, tuple[str, Failure]] = {}
+    for plugin, verdict, one in zip(profile.filters, verdicts, codes, strict=True):
+        if isinstance(verdict, NodeFailures):
+            for row, text in verdict.texts.items():
+                if looked_at[row]:
+                    found.setdefault(row, (plugin.name, Failure(text, FILTER)))
+        if one is not None:
+            looked_at &= one == FITS
+    return found[min(found)] if found else None
 
 
 def _stopped_before_nodes(

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
-from situate.core.contract import Assigner, Filter, Scorer
+from situate.core.contract import Assigner, BoundedScorer, DomainScorer, Filter, Scorer
 
 
 @dataclass(frozen=True, slots=True)
 class Weighted:
     scorer: Scorer
     weight: int
+    bounded: BoundedScorer | None = field(init=False, repr=False, compare=False)
+    """The scorer again, if it can give bounds."""
+    by_domain: DomainScorer | None = field(init=False, repr=False, compare=False)
+    """The scorer again, if it can score by domain."""
+
+    def __post_init__(self) -> None:
+        scorer = self.scorer
+        object.__setattr__(self, "bounded", scorer if isinstance(scorer, BoundedScorer) else None)
+        object.__setattr__(self, "by_domain", scorer if isinstance(scorer, DomainScorer) else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,5 +49,7 @@ class Profile:
     """Kubernetes' PostFilter plugins, in order."""
     sampling: Sampling = ALL_NODES
     """Which nodes are considered."""
+    reads_selected_labels: bool = False
+    """Whether every plugin reads a pod's labels only through selectors, as all built-in ones do."""
     assigners: tuple[Assigner, ...] = ()
     """The plugins that annotate the pod with its bind. If two write the same annotation, the later one wins."""

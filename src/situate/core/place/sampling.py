@@ -10,7 +10,7 @@ Other nodes do not exist for that decision: scores are compared among the consid
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Final
 
@@ -33,6 +33,14 @@ REGION: Final = "topology.kubernetes.io/region"
 ZONE: Final = "topology.kubernetes.io/zone"
 OLD_REGION: Final = "failure-domain.beta.kubernetes.io/region"
 OLD_ZONE: Final = "failure-domain.beta.kubernetes.io/zone"
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """The rows that were considered for one pod, and where it fits among them."""
+
+    rows: IdColumn
+    fitting: Mask
 
 
 def samples(profile: Profile, node_count: int) -> bool:
@@ -143,12 +151,12 @@ class Rounds:
 # -- messages ------------------------------------------------------------------------------------------------------
 
 
-def sample_message(diagnosis: Diagnosis, rows: IdColumn) -> str:
-    """The FailedScheduling message of a pod that fits on none of the nodes it drew, but on others."""
+def restricted(diagnosis: Diagnosis, rows: IdColumn) -> Diagnosis:
+    """The diagnosis of these rows alone."""
     drew = np.zeros(len(diagnosis.absent), np.bool_)
     drew[rows] = True
     absent = diagnosis.absent & drew
-    sampled = replace(
+    return replace(
         diagnosis,
         node_count=len(rows),
         rejections=tuple(
@@ -157,4 +165,8 @@ def sample_message(diagnosis: Diagnosis, rows: IdColumn) -> str:
         absent=absent,
         absent_text=diagnosis.absent_text if absent.any() else "",
     )
-    return sampled.message(f"{len(rows)} of {diagnosis.node_count} nodes were looked at.")
+
+
+def sample_message(diagnosis: Diagnosis, rows: IdColumn) -> str:
+    """The FailedScheduling message of a pod that fits on none of the nodes it drew, but on others."""
+    return restricted(diagnosis, rows).message(f"{len(rows)} of {diagnosis.node_count} nodes were looked at.")

@@ -8,7 +8,9 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
+from situate.core.contract import Scores
 from situate.core.state.columns import IdColumn, IntColumn, Mask
 
 NOWHERE: Final = -1
@@ -30,3 +32,16 @@ def first_best(rank: IntColumn) -> int:
         return NOWHERE
     row = int(rank.argmax())
     return row if rank[row] >= 0 else NOWHERE
+
+
+def first_feasible_best(total: Scores | npt.NDArray[np.int16], feasible: Mask, lowest: int = 0) -> int:
+    """The first feasible row with the highest total; NOWHERE if no row is feasible. No total is below `lowest`."""
+    if not len(total):
+        return NOWHERE
+    row = int(total.argmax())
+    if feasible[row]:
+        return row
+    rank = total + (1 - lowest)
+    rank *= feasible
+    row = int(rank.argmax())
+    return row if rank[row] else NOWHERE

@@ -23,6 +23,7 @@ from situate.core.contract import (
     DomainChecker,
     DomainFilter,
     Filter,
+    NodeFailures,
     RowFilter,
     RowScorer,
     Scorer,
@@ -31,6 +32,8 @@ from situate.core.contract import (
 )
 from situate.core.place.filtering import combine
 from situate.core.place.profile import Profile
+from situate.core.place.row_reads import ANYTHING, BESIDE_ROWS, Position, reads_its_row_only
+from situate.core.place.scoring import weighed
 from situate.core.place.selecting import NOWHERE, first_best
 from situate.core.place.stopwatch import FILTER, NO_STOPWATCH, SCORE, Stopwatch
 from situate.core.state.classes import PodClass
@@ -38,7 +41,7 @@ from situate.core.state.cluster import Cluster
 from situate.core.state.columns import IdColumn, IntColumn, Mask
 from situate.core.state.terms import CarriedTerm
 from situate.core.state.topology import TopologyTally
-from situate.core.state.view import FEASIBLE, LOAD, STORAGE, TERMS, WORKLOADS, View
+from situate.core.state.view import FEASIBLE, View
 
 FEW_ROWS: Final = 16
 """Up to this many changed rows are updated one by one; beyond, the whole column is summed again."""
@@ -165,7 +168,7 @@ class VerdictCache:
     def _build(self) -> None:
         cluster, profile, pod = self._cluster, self._profile, self.pod
         self._epoch = cluster.epoch
-        self._note_position()
+        self._position = Position(cluster)
         self._view = base = View(cluster)
         verdicts: list[Verdict] = []
         self._filters: list[_Filtering] = []
@@ -174,9 +177,9 @@ class VerdictCache:
             verdict = plugin.check(pod, view)
             verdicts.append(verdict)
             codes = verdict.copy() if isinstance(verdict, np.ndarray) else None
-            by_row = (
-                codes is not None and view.reads == LOAD and not view.tallies_read and isinstance(plugin, RowFilter)
-            )
+            if isinstance(verdict, NodeFailures):
+                codes, view.reads = verdict.codes, view.reads | ANYTHING
+            by_row = codes is not None and reads_its_row_only(view) and isinstance(plugin, RowFilter)
             check_at = plugin.checker_at(pod, base) if by_row and isinstance(plugin, RowFilter) else None
             counts_alone = codes is not None and not view.reads and bool(view.tallies_read)
             by_domain = plugin.domain_checker(pod, base) if counts_alone and isinstance(plugin, DomainFilter) else None
@@ -187,6 +190,9 @@ class VerdictCache:
         filtered = combine(profile, verdicts, base)
         self._stopped = filtered.turned_away is not None or filtered.failed is not None
         self._by_row_filters = [f for f in self._filters if f.check_at is not None]
+        self._also_read = 0
+        for answer in self._by_row_filters:
+            self._also_read |= answer.reads & BESIDE_ROWS
         self._base_filters = [f for f in self._filters if f.check_at is None]
         self._watched_filters = [f for f in self._filters if f.check_at is None and (f.reads or f.versions)]
         self._base_ok = self._all_fit(self._base_filters, base.present.copy())
@@ -207,7 +213,9 @@ class VerdictCache:
             return _Scoring(scorer, weight, None, 0, (), None)
         view = View(self._cluster, feasible=self._feasible)
         scores = scorer.score(self.pod, view)
-        by_row = scores is not None and view.reads == LOAD and not view.tallies_read and isinstance(scorer, RowScorer)
+        by_row = scores is not None and reads_its_row_only(view) and isinstance(scorer, RowScorer)
+        if by_row:
+            self._also_read |= view.reads & BESIDE_ROWS
         score_at = scorer.scorer_at(self.pod, self._view) if by_row and isinstance(scorer, RowScorer) else None
         return _Scoring(scorer, weight, scores, view.reads, _versions(view), score_at)
 
@@ -228,7 +236,7 @@ class VerdictCache:
         total = np.zeros(len(self._feasible), np.int64)
         for answer in answers:
             if answer.scores is not None:
-                total += answer.scores * answer.weight if answer.weight != 1 else answer.scores
+                total += weighed(answer.scores, answer.weight) if answer.weight != 1 else answer.scores
         return total
 
     def _rank_all(self) -> None:
@@ -244,21 +252,16 @@ class VerdictCache:
 
     # -- keeping up ----------------------------------------------------------------------------------------------
 
-    def _note_position(self) -> None:
-        cluster = self._cluster
-        self._seen = cluster.touched_base + len(cluster.touched)
-        self._terms = cluster.terms.version
-        self._storage = cluster.objects.storage.version
-        self._workloads = cluster.objects.workloads.version
-
     def refresh(self) -> None:
         cluster = self._cluster
-        if self._epoch != cluster.epoch or self._seen < cluster.touched_base:
+        if self._epoch != cluster.epoch or self._position.touched < cluster.touched_base:
             self._build()
             return
-        rows = cluster.touched[self._seen - cluster.touched_base :]
-        moved = self._moved(bool(rows))
-        if self._stopped:
+        rows = cluster.touched[self._position.touched - cluster.touched_base :]
+        moved = self._position.moved(cluster, bool(rows))
+        if moved & self._also_read:
+            self._build()
+        elif self._stopped:
             # What turned the pod away may be gone; then everything is needed.
             if any(_is_stale(answer, moved) for answer in self._watched_filters):
                 self._build()
@@ -266,7 +269,7 @@ class VerdictCache:
             self._catch_up(rows, moved)
 
     def _catch_up(self, rows: Sequence[int], moved: int) -> None:
-        self._note_position()
+        self._position.note(self._cluster)
         flipped = False
         stale = [answer for answer in self._watched_filters if _is_stale(answer, moved)]
         if stale:
@@ -296,17 +299,6 @@ class VerdictCache:
             self._build()
             return False
         return not self._unscored
-
-    def _moved(self, load: bool) -> int:
-        cluster = self._cluster
-        moved = LOAD if load else 0
-        if self._terms != cluster.terms.version:
-            moved |= TERMS
-        if self._storage != cluster.objects.storage.version:
-            moved |= STORAGE
-        if self._workloads != cluster.objects.workloads.version:
-            moved |= WORKLOADS
-        return moved
 
     def _recheck(self, answer: _Filtering, changed: list[_Changed]) -> bool:
         """Ask a filter again, and note the rows where its verdict changed.
@@ -416,15 +408,19 @@ class VerdictCache:
             self._base_total = self._weighed([s for s in self._scorers if s.score_at is None])
             self._rank_all()
             return
-        rows = np.flatnonzero(after != before)
-        if not rows.size:
+        changed = after != before
+        count = np.count_nonzero(changed)
+        if not count:
             scoring.scores = before  # as with codes
             return
-        if rows.size > FEW_ROWS:
-            self._base_total += (after - before) * scoring.weight
-            self._rank_all()
+        if count > FEW_ROWS:
+            difference = after - before
+            self._base_total += difference if scoring.weight == 1 else weighed(difference, scoring.weight)
+            np.add(self._base_total, self._load_total, out=self._rank)
+            if np.count_nonzero(self._feasible) < self._feasible.size:
+                self._rank[~self._feasible] = -1
             return
-        for row in rows.tolist():
+        for row in changed.nonzero()[0].tolist():
             self._base_total_cells[row] += int(after[row] - before[row]) * scoring.weight
             self._rank_row(row)
 

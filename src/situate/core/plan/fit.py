@@ -9,7 +9,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from situate.core.model.meta import key_of
-from situate.core.model.pod import Pod
+from situate.core.model.pod import Pod, PodStatus
 from situate.core.place.selecting import NOWHERE
 from situate.core.plan.sandbox import Sandbox, recreated
 
@@ -38,7 +38,7 @@ class FitResult:
 
 def fit(sandbox: Sandbox, pod: Pod, most: int = MAX_PODS) -> FitResult:
     """Place copies of a pod in a sandbox until the next one fits nowhere. They stay there."""
-    copy = recreated(pod)
+    copy = replace(recreated(pod), status=PodStatus())
     by_node: dict[str, int] = {}
     count = number = 0
     while count < most:
@@ -47,6 +47,7 @@ def fit(sandbox: Sandbox, pod: Pod, most: int = MAX_PODS) -> FitResult:
         one = replace(copy, metadata=replace(copy.metadata, name=name, uid=f"{pod.metadata.uid}-{number}"))
         if key_of(one.metadata) in sandbox.pods:
             continue
+        one = sandbox.with_claims(one, pod)
         row = sandbox.choose(one)
         if row == NOWHERE:
             return _result(sandbox, one, count, by_node)

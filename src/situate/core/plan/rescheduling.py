@@ -73,7 +73,7 @@ class Rescheduler:
 
     def _enqueue(self, pod: Pod, before: str, by: str) -> None:
         made = pod if not pod.spec.node_name else recreated(pod)  # a pending pod keeps its age
-        alike = self._alike.setdefault(self._sandbox.cluster.class_of(made), len(self._alike))
+        alike = self._alike.setdefault(self._sandbox.kind_of(made), len(self._alike))
         heapq.heappush(self._waiting, (queue_key(made), alike, self._count, recreated(made), before, by))
         self._count += 1
 
@@ -83,11 +83,14 @@ class Rescheduler:
         if row != NOWHERE:
             sandbox.bind(pod, row)
             return Rescheduled(key, before, sandbox.name(row), evicted_by=by)
-        kind = sandbox.cluster.class_of(pod)
+        kind = sandbox.kind_of(pod)
         if kind in self._unschedulable:
             return Rescheduled(key, before, message=self._unschedulable[kind], evicted_by=by)
         decision = sandbox.decide(pod)
         remedy = decision.post_filter
+        if remedy is not None and remedy.released is not None:
+            sandbox.release(remedy.released)  # as the scheduler does, before it tries the pod again
+            return self._place(pod, before, by)
         if remedy is None or remedy.node_row is None:
             self._unschedulable[kind] = decision.message
             return Rescheduled(key, before, message=decision.message, evicted_by=by)

@@ -11,9 +11,12 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from situate.core.devices.template_claims import NO_TEMPLATES, Templates, lacks_claims, with_template_claims
 from situate.core.engine.decision import Decision, decide
 from situate.core.engine.framework import Framework
 from situate.core.model.annotations import GPU_DEVICES
+from situate.core.model.base import EMPTY
+from situate.core.model.devices import ResourceClaim, ResourceSlice
 from situate.core.model.meta import key_of
 from situate.core.model.node import Node
 from situate.core.model.pod import Pod, PodStatus
@@ -21,6 +24,14 @@ from situate.core.model.tolerations import Taint
 from situate.core.place.bind_annotations import bind_annotations, with_annotations
 from situate.core.place.verdict_cache import VerdictCache
 from situate.core.plan.volume_claims import changed_volumes
+from situate.core.plugins.support.claim_changes import (
+    ClaimChange,
+    change_claim,
+    claim_specs,
+    given_back,
+    released_devices,
+    taken_devices,
+)
 from situate.core.state.classes import PodClass
 from situate.core.state.cluster import Cluster
 from situate.core.state.columns import Mask
@@ -35,17 +46,28 @@ Undo = Callable[[], object]
 
 
 def recreated(pod: Pod) -> Pod:
-    """The pod as its controller would recreate it: unbound, without gates and without status."""
+    """The pod as its controller would recreate it: unbound, without gates, without status.
+
+    Its claims for devices stand for those that the new pod would get.
+    """
     notes = {key: value for key, value in pod.metadata.annotations.items() if key != GPU_DEVICES}
     metadata = replace(pod.metadata, creation_timestamp=None, deletion_timestamp=None, annotations=notes)
-    return Pod(metadata=metadata, spec=replace(pod.spec, node_name="", scheduling_gates=()), status=PodStatus())
+    status = PodStatus(resource_claim_statuses=pod.status.resource_claim_statuses)
+    return Pod(metadata=metadata, spec=replace(pod.spec, node_name="", scheduling_gates=()), status=status)
 
 
 class Sandbox:
-    """A cluster, its bound pods as objects, and the frameworks that schedule them."""
+    """A cluster, its bound pods as objects, the frameworks that schedule them, and the templates of claims."""
 
-    def __init__(self, cluster: Cluster, profiles: Mapping[str, Framework], pods: Iterable[Pod]) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        profiles: Mapping[str, Framework],
+        pods: Iterable[Pod],
+        templates: Templates = NO_TEMPLATES,
+    ) -> None:
         self.cluster = cluster
+        self.templates = templates
         self._profiles = profiles
         self._caches: dict[PodClass, VerdictCache] = {}
         self._undo: list[Undo] = []
@@ -58,9 +80,21 @@ class Sandbox:
         """The framework for a pod; the first one if no profile has its scheduler's name."""
         return self._profiles.get(pod.spec.scheduler_name) or next(iter(self._profiles.values()))
 
+    def kind_of(self, pod: Pod) -> PodClass:
+        """The class that is judged for an unbound pod: pods whose claims ask for the same devices share one."""
+        profile = self.framework(pod).profile
+        if not profile.reads_selected_labels:
+            return self.cluster.class_of(pod)
+        served = self.cluster.objects.devices.extended.classes
+        if served and any(name in served for one in pod.spec.containers for name in one.resources.requests):
+            # Devices may serve it by a claim of its own. It has none yet, so its name says nothing.
+            return self.cluster.class_of(replace(pod, metadata=replace(pod.metadata, name="", uid="")))
+        kind = self.cluster.class_of(pod)
+        return self.cluster.claim_stand_ins.of(kind) if kind.spec.resource_claims else kind
+
     def verdicts(self, pod: Pod) -> VerdictCache:
         """The current verdicts of all filters and scorers for an unbound pod."""
-        kind = self.cluster.class_of(pod)
+        kind = self.kind_of(pod)
         found = self._caches.pop(kind, None)
         if found is None:
             found = VerdictCache(self.cluster, self.framework(pod).profile, kind)
@@ -104,6 +138,16 @@ class Sandbox:
         pods = self.cluster.pods
         return [pods.keys[row] for row in self.cluster.nodes.pods[self.row(name)]]
 
+    def with_claims(self, pod: Pod, like: Pod | None = None) -> Pod:
+        """A new pod with the claims that its templates ask for; or, if a template is unknown, the claims of `like`."""
+        if not lacks_claims(pod):
+            return pod
+        specs = EMPTY if like is None else claim_specs(self.cluster, like)
+        made, claims = with_template_claims(pod, self.templates, self.cluster.objects.devices.claims, specs)
+        for claim in claims:
+            self._change((None, claim))
+        return made
+
     # -- doing and undoing ---------------------------------------------------------------------------------------
 
     def savepoint(self) -> int:
@@ -115,11 +159,35 @@ class Sandbox:
             self._undo.pop()()
 
     def evict(self, key: str) -> Pod:
-        """Evict a pod. Returns it as its controller would recreate it."""
+        """Evict a pod, which gives its devices back. Returns it as its controller would recreate it."""
         pod = self.pods.pop(key)
         self.cluster.remove_pod(key)
         self._undo.append(lambda: self._bind(pod))
+        for change in released_devices(self.cluster, pod):
+            self._change(change)
         return recreated(pod)
+
+    def take_devices(self, pod: Pod, row: int) -> bool:
+        """Give a pod the devices of a node; whether the node has them."""
+        filters = self.framework(pod).profile.filters
+        changes = taken_devices(self.cluster, filters, self.cluster.class_of(pod), pod, row)
+        for change in changes or ():
+            self._change(change)
+        return changes is not None
+
+    def release(self, claim: ResourceClaim) -> None:
+        """Give the devices of a claim back."""
+        self._change(given_back(claim))
+
+    def put_slices(self, slices: Iterable[ResourceSlice]) -> None:
+        """Add slices of devices."""
+        for item in slices:
+            self.cluster.put_object(item)
+            self._undo.append(lambda item=item: self.cluster.forget_object(item))  # type: ignore[misc]
+
+    def _change(self, change: ClaimChange) -> None:
+        change_claim(self.cluster, change)
+        self._undo.append(lambda: change_claim(self.cluster, (change[1], change[0])))
 
     def bind(self, pod: Pod, row: int) -> None:
         """Bind an unbound pod."""
@@ -129,6 +197,7 @@ class Sandbox:
             if before is not None:
                 self._undo.append(lambda before=before: self.cluster.put_object(before))  # type: ignore[misc]
         profile = self.framework(pod).profile
+        self.take_devices(pod, row)
         if profile.assigners:
             pod = with_annotations(pod, bind_annotations(profile, self.cluster.class_of(pod), View(self.cluster), row))
         self._bind(replace(pod, spec=replace(pod.spec, node_name=self.name(row))))

@@ -15,15 +15,18 @@ from typing import Final
 import numpy as np
 from msgspec.structs import replace
 
+from situate.core.explain.node_shapes import slices_like
+from situate.core.model.devices import ResourceSlice
 from situate.core.model.meta import ObjectMeta, key_of
 from situate.core.model.node import Node
-from situate.core.model.pod import Pod
+from situate.core.model.pod import Pod, PodStatus
 from situate.core.place.filtering import Filtered, combine
 from situate.core.place.profile import Profile
 from situate.core.place.selecting import NOWHERE
 from situate.core.plan.lower_bound import ClassDemand, LowerBound, lower_bound
 from situate.core.plan.rescheduling import queue_key
 from situate.core.plan.sandbox import Sandbox, recreated
+from situate.core.plugins.support.claim_changes import fewest_devices
 from situate.core.state.classes import PodClass, TermKind
 from situate.core.state.view import View
 
@@ -46,11 +49,16 @@ class NodeTemplate:
     name: str
     node: Node
     price: Fraction | None = None
+    slices: tuple[ResourceSlice, ...] = ()
+    """The devices of such a node."""
 
     def made(self, number: int) -> Node:
         name = f"{self.name}-{number}"
         labels = {**self.node.metadata.labels, HOSTNAME: name}
         return replace(self.node, metadata=ObjectMeta(name=name, labels=labels))
+
+    def devices(self, number: int) -> tuple[ResourceSlice, ...]:
+        return slices_like(self.slices, f"{self.name}-{number}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +93,8 @@ class _SizingProblem:
     shapes: Sequence[NodeTemplate]
     rooms: list[tuple[int, ...]] = field(default_factory=list)
     demands: list[ClassDemand] = field(default_factory=list)
+    fills: list[tuple[int, ...]] = field(default_factory=list)
+    """For each of `demands`, how many the scheduler places on an empty node of each shape, by their devices."""
     at: dict[str, int] = field(default_factory=dict)
     """The index in `demands` of each pod, by namespace/name."""
     unschedulable: list[tuple[str, str]] = field(default_factory=list)
@@ -135,7 +145,7 @@ def _in_order(sandbox: Sandbox, pods: Sequence[Pod]) -> list[Pod]:
     keyed = []
     for at, pod in enumerate(pods):
         made = recreated(pod)
-        kind = sandbox.cluster.class_of(made)
+        kind = sandbox.kind_of(made)
         keyed.append((queue_key(pod), alike.setdefault(kind, len(alike)), at, made))
     keyed.sort(key=lambda one: one[:3])
     return [made for *_, made in keyed]
@@ -151,24 +161,29 @@ def _look(sandbox: Sandbox, problem: _SizingProblem) -> None:
         rows = []
         for shape in problem.shapes:
             sandbox.set_node(shape.made(0))
+            sandbox.put_slices(shape.devices(0))
             rows.append(sandbox.row(shape.made(0).metadata.name))
         kinds: dict[PodClass, list[Pod]] = {}
         for pod in problem.pods:
-            kinds.setdefault(sandbox.cluster.class_of(pod), []).append(pod)
+            kinds.setdefault(sandbox.kind_of(pod), []).append(pod)
         daemons = [sandbox.cluster.class_of(pod) for pod in problem.daemons]
         width = len(sandbox.cluster.resources)
         problem.rooms = [_room(sandbox, row, daemons, width) for row in rows]
         for kind, those in kinds.items():
             allowed = _alone(sandbox, kind).feasible[rows].tolist()
             most = tuple(
-                _most(sandbox, kind, room) if fits else 0 for fits, room in zip(allowed, problem.rooms, strict=True)
+                _within_devices(sandbox, those[0], shape, _most(sandbox, kind, room)) if fits else 0
+                for fits, room, shape in zip(allowed, problem.rooms, problem.shapes, strict=True)
+            )
+            problem.fills.append(
+                tuple(_with_devices(sandbox, those[0], row, one) for row, one in zip(rows, most, strict=True))
             )
             amounts = dict(kind.asks)
             asks = tuple(amounts.get(column, 0) for column in range(width))
             for pod in those:
                 problem.at[key_of(pod.metadata)] = len(problem.demands)
             problem.demands.append(ClassDemand(len(those), asks, most))
-            if not any(most) and sandbox.choose(those[0]) == NOWHERE:
+            if not any(problem.fills[-1]) and sandbox.choose(those[0]) == NOWHERE:
                 problem.unschedulable += [(key_of(those[0].metadata), sandbox.decide(those[0]).message)]
     finally:
         sandbox.rollback(mark)
@@ -200,6 +215,32 @@ def _most(sandbox: Sandbox, kind: PodClass, room: Sequence[int]) -> int:
     if kind.host_ports or any(term.pods.matches(kind.namespace, kind.labels, names) for term in shuns):
         return min(most, 1)
     return most
+
+
+def _within_devices(sandbox: Sandbox, pod: Pod, shape: NodeTemplate, most: int) -> int:
+    """The same, if the node's devices are the only ones and none is shared: for any scheduler."""
+    least = fewest_devices(sandbox.cluster, pod)
+    elsewhere = any(not one.spec.node_name for one in sandbox.cluster.objects.devices.slices.values())
+    devices = [device for item in shape.slices for device in item.spec.devices]
+    if not least or elsewhere or any(device.allow_multiple_allocations for device in devices):
+        return most
+    return min(most, len(devices) // least)
+
+
+def _with_devices(sandbox: Sandbox, pod: Pod, row: int, most: int) -> int:
+    """How many the scheduler places there, as far as their devices are concerned."""
+    if not pod.spec.resource_claims and not sandbox.cluster.objects.devices.extended.classes:
+        return most
+    mark = sandbox.savepoint()
+    try:
+        for count in range(most):
+            name = f"{pod.metadata.name}-{count}"
+            copy = replace(recreated(pod), metadata=replace(pod.metadata, name=name, uid=name), status=PodStatus())
+            if not sandbox.take_devices(sandbox.with_claims(copy, pod), row):
+                return count
+        return most
+    finally:
+        sandbox.rollback(mark)
 
 
 def _free(sandbox: Sandbox, width: int) -> list[int]:
@@ -256,10 +297,10 @@ def _filled(problem: _SizingProblem, shape: int, left: Sequence[int], order: Seq
     fill: dict[int, int] = {}
     for kind in order:
         one = problem.demands[kind]
-        if not left[kind] or not one.most[shape]:
+        if not left[kind] or not problem.fills[kind][shape]:
             continue
         fits = min((room[column] // amount for column, amount in enumerate(one.asks) if amount), default=left[kind])
-        count = min(fits, left[kind], one.most[shape])
+        count = min(fits, left[kind], problem.fills[kind][shape])
         if count > 0:
             fill[kind] = count
             for column, amount in enumerate(one.asks):
@@ -305,7 +346,7 @@ def _tried(sandbox: Sandbox, problem: _SizingProblem, counts: Sequence[int]) -> 
                 sandbox.bind(pod, row)
                 continue
             left.append(pod)
-            kind = sandbox.cluster.class_of(pod)
+            kind = sandbox.kind_of(pod)
             if kind not in messages:
                 messages[kind] = (key_of(pod.metadata), sandbox.decide(pod).message)
         return left, list(messages.values())
@@ -320,6 +361,7 @@ def _built(sandbox: Sandbox, problem: _SizingProblem, counts: Sequence[int]) -> 
         for number in range(1, count + 1):
             node = shape.made(number)
             sandbox.set_node(node)
+            sandbox.put_slices(shape.devices(number))
             rows.append(sandbox.row(node.metadata.name))
     for at, pod in enumerate(problem.daemons):
         fits = _alone(sandbox, sandbox.cluster.class_of(pod)).feasible

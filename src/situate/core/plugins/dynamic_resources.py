@@ -1,29 +1,48 @@
-"""DynamicResources for pods without resource claims: refuses no node and scores every node 0.
+"""DynamicResources: refuse nodes whose devices cannot satisfy a pod's claims, and prefer early alternatives.
 
-situate does not read ResourceClaims yet. It rejects a pod that has some, as Kubernetes rejects a pod whose claims do
-not exist.
+Which devices a node can give is searched in `core/devices`, as kube-scheduler searches. `decide` returns the choice on
+one node for the caller to carry out. Nothing here reserves or writes.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
-from situate.core.contract import Reason, Refusal, Scores, Wake
+import numpy as np
+
+from situate.core.contract import FAILED, FITS, Failure, NodeFailures, Reason, Refusal, Scores, Verdict, Wake, WakeEvent
+from situate.core.devices.allocator import STEPS_PER_SECOND
 from situate.core.model.duration import MINUTE, SECOND, Duration, format_duration
 from situate.core.model.field_errors import child, invalid
-from situate.core.model.pod import PodResourceClaim
 from situate.core.plugins.support.arguments import PluginArgs
-from situate.core.plugins.support.normalize import constant
+from situate.core.plugins.support.device_demand import (
+    NO_DEVICES,
+    TEXTS,
+    Demand,
+    DeviceDecision,
+    RowJudge,
+    Searching,
+    demand_of,
+    may_score,
+)
+from situate.core.plugins.support.device_hints import device_hint
+from situate.core.plugins.support.device_selectors import selector_compiler
+from situate.core.plugins.support.normalize import constant, normalized
 from situate.core.state.classes import PodClass
 from situate.core.state.view import View
+from situate.core.versions import DEFAULT, DeviceRules, KubernetesRules
 
-NOT_CREATED: Final = "ResourceClaim not created yet"
+FILTER_TIMEOUT: Final = 10 * SECOND
+BINDING_TIMEOUT: Final = 10 * MINUTE
 
 
 class DynamicResourcesArgs(PluginArgs, frozen=True, kw_only=True):
-    filter_timeout: Duration = 10 * SECOND
-    binding_timeout: Duration = 10 * MINUTE
+    """`filter_timeout` limits the steps of a search, not its time: see STEPS_PER_SECOND."""
+
+    filter_timeout: Duration = FILTER_TIMEOUT
+    binding_timeout: Duration = BINDING_TIMEOUT
 
     def validate(self, path: str) -> list[str]:
         problems = []
@@ -38,26 +57,90 @@ class DynamicResourcesArgs(PluginArgs, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class DynamicResources:
-    """Kubernetes' plugin scores every pod; without claims the score is 0."""
+    """Kubernetes' plugin scores every pod; without alternatives the score is 0."""
+
+    steps: int = FILTER_TIMEOUT * STEPS_PER_SECOND // SECOND
+    """How many steps one search may take; 0: any number."""
+    rules: DeviceRules = DEFAULT.devices
+    filters: bool = True
+    """Whether it searches devices before it scores. Where filter is disabled, every node scores 0."""
 
     name: ClassVar[str] = "DynamicResources"
-    reasons: ClassVar[tuple[Reason, ...]] = ()
-    wakes_on: ClassVar[frozenset[Wake]] = frozenset({Wake.NODE_ADDED, Wake.NODE_LABEL, Wake.NODE_ALLOCATABLE})
+    reasons: ClassVar[tuple[Reason, ...]] = tuple(Reason(text, eviction_helps=False) for text in TEXTS)
+    wakes_on: ClassVar[frozenset[Wake]] = frozenset(
+        {
+            Wake.NODE_ADDED,
+            Wake.NODE_LABEL,
+            Wake.NODE_ALLOCATABLE,
+            Wake.RESOURCE_CLAIM_ADDED,
+            Wake.RESOURCE_CLAIM_UPDATED,
+            Wake.RESOURCE_CLAIM_DELETED,
+            Wake.DEVICE_CLASS_ADDED,
+            Wake.DEVICE_CLASS_UPDATED,
+            Wake.RESOURCE_SLICE_ADDED,
+            Wake.RESOURCE_SLICE_UPDATED,
+            Wake.POD_RESOURCE_CLAIMS,
+        }
+    )
 
     @classmethod
     def from_args(cls, args: DynamicResourcesArgs, points: frozenset[str]) -> DynamicResources:
-        return cls()
+        return cls(args.filter_timeout * STEPS_PER_SECOND // SECOND, filters="filter" in points)
 
-    def check(self, pod: PodClass, view: View) -> Refusal | None:
-        claims = pod.spec.resource_claims
-        return _missing(pod, claims[0]) if claims else None
+    def with_rules(self, rules: KubernetesRules) -> DynamicResources:
+        return replace(self, rules=rules.devices)
+
+    @property
+    def searching(self) -> Searching:
+        return Searching(selector_compiler(self.rules), self.rules, self.steps)
+
+    def wakes(self, pod: PodClass, event: WakeEvent) -> bool:
+        return device_hint(pod, event)
+
+    def check(self, pod: PodClass, view: View) -> Verdict:
+        demand = demand_of(pod, view)
+        if not isinstance(demand, Demand):
+            return demand
+        judge = RowJudge(self.searching, demand, view)
+        codes = np.zeros(view.size, np.uint8)
+        failures: dict[int, str] = {}
+        for at in np.flatnonzero(view.present).tolist():
+            row = view.absolute(at)
+            codes[at] = code = judge.code(row)
+            if code == FAILED:
+                failures[at] = judge.answer(row).problem
+        return NodeFailures(codes, failures) if failures else codes
+
+    def checker_at(self, pod: PodClass, view: View) -> Callable[[int], int]:
+        """The scalar twin of `check`."""
+        demand = demand_of(pod, view)
+        if not isinstance(demand, Demand):
+            return lambda _: FITS
+        return RowJudge(self.searching, demand, view).code
 
     def score(self, pod: PodClass, view: View) -> Scores:
-        return constant(0, view)
+        demand = demand_of(pod, view)
+        if not self.filters or not isinstance(demand, Demand) or not may_score(demand):
+            return constant(0, view)
+        judge = RowJudge(self.searching, demand, view)
+        feasible = view.feasible
+        raw = np.zeros(view.size, np.int64)
+        for at in np.flatnonzero(feasible).tolist():
+            raw[at] = judge.score(view.absolute(at))
+        return normalized(raw, feasible)
 
 
-def _missing(pod: PodClass, claim: PodResourceClaim) -> Refusal:
-    """The pod's status would name a claim made from a template; situate does not read that yet either."""
-    if claim.resource_claim_name is None:
-        return Refusal(f'pod "{pod.namespace}/{pod.pod.metadata.name}": {NOT_CREATED}')
-    return Refusal(f'could not find ResourceClaim "{pod.namespace}/{claim.resource_claim_name}"')
+def decide(plugin: DynamicResources, pod: PodClass, view: View, row: int) -> DeviceDecision | None:
+    """The devices for a pod on the node at a row; None if it cannot have them there."""
+    demand = demand_of(pod, view)
+    if demand is None:
+        return NO_DEVICES
+    if isinstance(demand, (Refusal, Failure)):
+        return None
+    judge = RowJudge(plugin.searching, demand, view)
+    answer = judge.answer(row)
+    if answer.code != FITS:
+        return None
+    allocations = tuple(zip(answer.claims, judge.allocations(row, answer), strict=True))
+    bound = tuple(claim for claim in demand.claims if claim.status.allocation is not None)
+    return DeviceDecision(allocations, bound, answer.extended)

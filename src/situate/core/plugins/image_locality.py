@@ -13,6 +13,7 @@ from situate.core.plugins.support.normalize import constant
 from situate.core.state.classes import PodClass
 from situate.core.state.columns import IdColumn, sealed
 from situate.core.state.view import View
+from situate.core.versions import KubernetesRules
 
 MIB: Final = 1 << 20
 LEAST: Final = 23 * MIB
@@ -25,15 +26,27 @@ MOST_A_CONTAINER: Final = 1000 * MIB
 class ImageLocality:
     """An image counts with its size times the share of nodes that have it, so that a rare image attracts no crowd."""
 
+    volumes_raise_threshold: bool = False
+    """Image volumes count like containers."""
+
     name: ClassVar[str] = "ImageLocality"
 
+    def with_rules(self, rules: KubernetesRules) -> ImageLocality:
+        return ImageLocality(rules.image_volumes_raise_threshold)
+
     def score(self, pod: PodClass, view: View) -> Scores:
+        if not view.cluster.images.sizes:
+            return constant(0, view)
         images = images_of(pod.spec)
-        containers = len(pod.spec.init_containers) + len(pod.spec.containers)
+        counted = len(images) if self.volumes_raise_threshold else _containers(pod.spec)
         if not any(view.image_holders(image) for image in images):
             return constant(0, view)
-        scores = view.memo((self.name, images, containers), lambda whole: sealed(_scores(images, containers, whole)))
+        scores = view.memo((self.name, images, counted), lambda whole: sealed(_scores(images, counted, whole)))
         return scores[view.rows]
+
+
+def _containers(spec: PodSpec) -> int:
+    return len(spec.init_containers) + len(spec.containers)
 
 
 def images_of(spec: PodSpec) -> tuple[str, ...]:
@@ -48,12 +61,12 @@ def full_name(image: str) -> str:
     return image if image.rfind(":") > image.rfind("/") else f"{image}:latest"
 
 
-def _scores(images: tuple[str, ...], containers: int, whole: View) -> Scores:
+def _scores(images: tuple[str, ...], counted: int, whole: View) -> Scores:
     sums = np.zeros(whole.size, np.int64)
     for image in images:
         rows, worth = _worth(image, whole)
         sums[rows] += worth
-    most = MOST_A_CONTAINER * containers
+    most = MOST_A_CONTAINER * counted
     return (np.clip(sums, LEAST, most) - LEAST) * MAX_SCORE // (most - LEAST)
 
 

@@ -9,21 +9,27 @@ It does not read matchLabelKeys and mismatchLabelKeys: the API server has writte
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
 import numpy as np
+from msgspec import Struct
 
-from situate.core.contract import MAX_SCORE, Codes, Reason, Scores, Wake, WakeEvent
+from situate.core.contract import MAX_SCORE, Codes, DomainScores, Reason, Scores, Wake, WakeEvent
 from situate.core.model.base import Int32
 from situate.core.model.field_errors import child
 from situate.core.plugins.support.affinity_hints import affinity_hint, for_pending_pod
 from situate.core.plugins.support.arguments import PluginArgs, range_problems
-from situate.core.state.classes import AffinityTerm, PodClass, TermKind
+from situate.core.plugins.support.domains import in_row_order
+from situate.core.plugins.support.sparse_affinity import SparseSums, each_once
+from situate.core.state.classes import AffinityTerm, PodClass, TermKind, compiled_once
 from situate.core.state.columns import IntColumn, Mask
-from situate.core.state.matching import Matcher
-from situate.core.state.topology_counts import carried_terms, count_pods
+from situate.core.state.matching import Matcher, PodTerm
+from situate.core.state.terms import CarriedTerm
+from situate.core.state.topology_counts import carried_entries, carried_terms, count_pods, matching_classes
 from situate.core.state.view import View
+from situate.core.versions import KubernetesRules
 
 EXISTING_ANTI_AFFINITY: Final = 1
 ANTI_AFFINITY: Final = 2
@@ -45,8 +51,7 @@ class InterPodAffinityArgs(PluginArgs, frozen=True, kw_only=True):
         return range_problems(child(path, "hardPodAffinityWeight"), self.hard_pod_affinity_weight, 0, 100)
 
 
-@dataclass(frozen=True, slots=True)
-class OwnTerms:
+class OwnTerms(Struct, frozen=True):
     """The terms of a pending pod, compiled."""
 
     near: Matcher | None
@@ -68,6 +73,8 @@ class InterPodAffinity:
     """The weight of a bound pod's required affinity term in the score."""
     ignore_preferred_terms_of_existing_pods: bool = False
     """Do not score a pod without preferences of its own. If it has some, bound pods' terms count too."""
+    sees_no_labels: bool = True
+    """A pending pod's namespaceSelector is evaluated again, on no labels: see `for_pending_pod`."""
 
     name: ClassVar[str] = NAME
     reasons: ClassVar[tuple[Reason, ...]] = (
@@ -90,12 +97,15 @@ class InterPodAffinity:
     def from_args(cls, args: InterPodAffinityArgs, points: frozenset[str]) -> InterPodAffinity:
         return cls(args.hard_pod_affinity_weight, args.ignore_preferred_terms_of_existing_pods)
 
+    def with_rules(self, rules: KubernetesRules) -> InterPodAffinity:
+        return replace(self, sees_no_labels=rules.namespace_selector_sees_no_labels)
+
     def wakes(self, pod: PodClass, event: WakeEvent) -> bool:
         return affinity_hint(pod, event)
 
     def check(self, pod: PodClass, view: View) -> Codes | None:
         existing = carried_terms(view, pod, TermKind.REQUIRED_ANTI_AFFINITY)
-        own = own_terms(pod, view)
+        own = self._own_terms(pod)
         if not existing and not own.apart and own.near is None:
             return None
         codes: Codes | None = None
@@ -109,9 +119,20 @@ class InterPodAffinity:
         return codes
 
     def score(self, pod: PodClass, view: View) -> Scores | None:
-        own = own_terms(pod, view)
+        scores = self.brief_scores(pod, view)
+        return scores.by_node(view) if isinstance(scores, DomainScores) else scores
+
+    def brief_scores(self, pod: PodClass, view: View) -> DomainScores | Scores | None:
+        own = self._own_terms(pod)
         if self.ignore_preferred_terms_of_existing_pods and not own.preferred:
             return None
+        if view.once and view.is_plain:
+            carried_here = carried_entries(view, pod, *self._scored_kinds())
+            if not carried_here and not own.preferred:
+                return None
+            few = self._sparse_sums(carried_here, own, view)
+            if few is not None:
+                return few.scores(view)
         weighed = [
             (key, count_pods(view, matcher, key, counts_leaving=True), weight) for key, matcher, weight in own.preferred
         ]
@@ -126,6 +147,21 @@ class InterPodAffinity:
         # Kubernetes skips scoring only if no term matched any pod, which differs from a sum of 0.
         return np.zeros(view.size, np.int64) if any(counts.any() for _, counts, _ in weighed) else None
 
+    def _sparse_sums(self, carried: Sequence[CarriedTerm], own: OwnTerms, view: View) -> SparseSums | None:
+        """The sums, if few pods make them up and they need not be kept."""
+        sums = SparseSums()
+        for key, matcher, weight in own.preferred:
+            classes = matching_classes(view, matcher)
+            if classes is None or (classes and not sums.add(view, key, each_once(classes), weight)):
+                return None
+        for entry in carried:
+            if not sums.add(view, entry.term.topology_key, entry.classes, self._weight(entry.term)):
+                return None
+        return sums
+
+    def _own_terms(self, pod: PodClass) -> OwnTerms:
+        return own_terms(pod, sees_no_labels=self.sees_no_labels) if pod.terms else NO_TERMS
+
     def _scored_kinds(self) -> tuple[TermKind, ...]:
         return SCORED if self.hard_pod_affinity_weight > 0 else PREFERRED
 
@@ -138,27 +174,35 @@ class InterPodAffinity:
 # -- the pod's own terms ---------------------------------------------------------------------------------------------
 
 
-def own_terms(pod: PodClass, view: View) -> OwnTerms:
+def own_terms(pod: PodClass, *, sees_no_labels: bool) -> OwnTerms:
     """The pod's own terms, compiled once for all pods of its class."""
-    if not pod.terms:
-        return NO_TERMS
-    return view.memo((NAME, "own terms", pod.signature), lambda _: _compile(pod))
+    compile_terms = _compile_seeing_no_labels if sees_no_labels else _compile
+    return compiled_once(pod, compile_terms, compile_terms)
 
 
-def _compile(pod: PodClass) -> OwnTerms:
-    near = pod.terms_of(TermKind.REQUIRED_AFFINITY)
+def _compile_seeing_no_labels(pod: PodClass) -> OwnTerms:
+    return _compile(pod, sees_no_labels=True)
+
+
+def _compile(pod: PodClass, *, sees_no_labels: bool = False) -> OwnTerms:
+    near: list[AffinityTerm] = []
+    near_pods: list[PodTerm] = []
+    apart: list[tuple[str, Matcher]] = []
+    preferred: list[tuple[str, Matcher, int]] = []
+    for term in pod.terms:
+        pods = for_pending_pod(term.pods, sees_no_labels=sees_no_labels)
+        if term.kind is TermKind.REQUIRED_AFFINITY:
+            near.append(term)
+            near_pods.append(pods)
+        elif term.kind is TermKind.REQUIRED_ANTI_AFFINITY:
+            apart.append((term.topology_key, Matcher((pods,))))
+        else:
+            preferred.append((term.topology_key, Matcher((pods,)), _signed(term)))
     return OwnTerms(
-        near=Matcher(tuple(for_pending_pod(term.pods) for term in near)) if near else None,
-        near_keys=tuple(dict.fromkeys(term.topology_key for term in near)),
-        apart=tuple(
-            (term.topology_key, Matcher((for_pending_pod(term.pods),)))
-            for term in pod.terms_of(TermKind.REQUIRED_ANTI_AFFINITY)
-        ),
-        preferred=tuple(
-            (term.topology_key, Matcher((for_pending_pod(term.pods),)), _signed(term))
-            for term in pod.terms
-            if term.kind in PREFERRED
-        ),
+        near=Matcher(tuple(near_pods)) if near else None,
+        near_keys=tuple(dict.fromkeys(term.topology_key for term in near)) if near else (),
+        apart=tuple(apart),
+        preferred=tuple(preferred),
     )
 
 
@@ -171,18 +215,10 @@ def _signed(term: AffinityTerm) -> int:
 
 def _at_rows(view: View, topology_key: str, table: IntColumn) -> IntColumn:
     """Index a table by domain with each row; rows without the label use the last slot."""
-    if table.size == view.size + 1 and view.memo(
-        (NAME, "each row its own domain", topology_key), lambda whole: _in_row_order(whole, topology_key)
-    ):
+    if table.size == view.size + 1 and in_row_order(view, topology_key):
         return table[:-1]
     ids, _ = view.label(topology_key)
     return table.take(ids)
-
-
-def _in_row_order(whole: View, topology_key: str) -> bool:
-    """Whether domain ids equal row numbers, as for hostnames until a node is replaced."""
-    ids, _ = whole.label(topology_key)
-    return bool(np.array_equal(ids, np.arange(whole.size)))
 
 
 def _refuse(codes: Codes | None, refused: Mask, code: int) -> Codes:

@@ -44,9 +44,10 @@ class NodeDeclaredFeatures:
 def needed_features(spec: PodSpec) -> tuple[str, ...]:
     """The features a node must declare to run such a pod."""
     needed = []
-    containers = (*spec.containers, *spec.init_containers)
-    if any(rule.action == "RestartAllContainers" for one in containers for rule in one.restart_policy_rules):
-        needed.append(RESTART_ALL)
+    for one in (*spec.containers, *spec.init_containers):
+        if one.restart_policy_rules and any(rule.action == "RestartAllContainers" for rule in one.restart_policy_rules):
+            needed.append(RESTART_ALL)
+            break
     if spec.host_network and spec.host_users is False:
         needed.append(USER_NAMESPACES_ON_HOST_NETWORK)
     return tuple(needed)

@@ -9,9 +9,12 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from situate.core.contract import MAX_SCORE, Scores
+from situate.core.contract import MAX_SCORE, Bounds, Scores
 from situate.core.model.field_errors import child, index, invalid
 from situate.core.plugins.support.arguments import CPU_AND_MEMORY, PluginArgs, ResourceSpec, repeated_name, with_weights
+from situate.core.plugins.support.device_counts import Amount, amounts, amounts_at, device_counts
+from situate.core.plugins.support.load_bounds import BalanceBounds
+from situate.core.plugins.support.load_columns import SmallIntColumn
 from situate.core.plugins.support.normalize import constant
 from situate.core.plugins.support.resource_scoring import (
     Capacity,
@@ -21,11 +24,15 @@ from situate.core.plugins.support.resource_scoring import (
     scored_columns,
     used_column,
 )
-from situate.core.state.classes import PodClass
+from situate.core.state.classes import CPU, MEMORY, PodClass
 from situate.core.state.columns import FloatColumn, Mask
+from situate.core.state.followers import following
 from situate.core.state.view import View
 
 HALF: Final = MAX_SCORE // 2
+
+NEARLY_FULL: Final = 0.999
+"""Below this, no rounding makes a fraction exceed 1."""
 
 Columns = Sequence[tuple[int, int, int]]
 """(resource column, amount, weight)"""
@@ -66,7 +73,14 @@ class NodeResourcesBalancedAllocation:
     def score(self, pod: PodClass, view: View) -> Scores | None:
         if not self._asks(pod):
             return None if self.may_skip else constant(0, view)
+        if view.is_plain and self.resources == CPU_AND_MEMORY:
+            balance = following(view, Balance, (CPU, MEMORY))
+            if balance.is_exact:
+                return balance.gains(pod.requests.milli_cpu, pod.requests.memory)
         columns = scored_columns(self.resources, pod.requests, view, nonzero=False)
+        if counts := device_counts(self.resources, pod, view):
+            rows = amounts(columns, counts, view, nonzero=False)
+            return np.fromiter((_gain_of(row) for row in rows), np.int64, len(rows))
         score = evenness(view, columns)
         score -= self._evenness_before(view, columns)
         # HALF + (HALF + difference) / 2, in integers. Evenness is within HALF..MAX_SCORE, so nothing here is
@@ -74,6 +88,16 @@ class NodeResourcesBalancedAllocation:
         score += 3 * HALF
         score /= 2
         return score.astype(np.int64)
+
+    def bounds(self, pod: PodClass, view: View) -> Bounds | None:
+        cpu, memory = pod.requests.milli_cpu, pod.requests.memory
+        if not view.is_plain or self.resources != CPU_AND_MEMORY or not (cpu or memory):
+            return None
+        balance = following(view, BalanceBounds, (CPU, MEMORY))
+        if not balance.is_known:
+            return None
+        upper = balance.bounds(cpu, memory)
+        return None if upper is None else Bounds(upper, lambda row: balance.exact_at(row, cpu, memory))
 
     def _evenness_before(self, view: View, columns: Columns) -> FloatColumn:
         """The evenness without the pod: the same for all pods that count the same resources."""
@@ -84,11 +108,17 @@ class NodeResourcesBalancedAllocation:
         )
 
     def _asks(self, pod: PodClass) -> bool:
-        return any(request_of(pod.requests, resource.name, nonzero=False) for resource in self.resources)
+        for resource in self.resources:  # noqa: SIM110 - a generator costs more than the requests
+            if request_of(pod.requests, resource.name, nonzero=False):
+                return True
+        return False
 
     def scorer_at(self, pod: PodClass, view: View) -> Callable[[int], int]:
         """The scalar twin of `score`. Precomputes all that does not depend on the row."""
         columns = scored_columns(self.resources, pod.requests, view, nonzero=False)
+        if counts := device_counts(self.resources, pod, view):
+            at = amounts_at(columns, counts, view, nonzero=False)
+            return lambda row: _gain_of(at(row))
         after = _cells(view, columns)
         before = _cells(view, [(column, 0, weight) for column, _, weight in columns])
 
@@ -97,6 +127,73 @@ class NodeResourcesBalancedAllocation:
             return HALF + (HALF + gain) // 2
 
         return score_at
+
+
+class Balance:
+    """How evenly two resources are used on each row."""
+
+    __slots__ = ("_before", "_before_cells", "_first", "_second", "is_exact")
+
+    def __init__(self, view: View, columns: tuple[int, int]) -> None:
+        rooms = [capacity(view, column) for column in columns]
+        self.is_exact = all(room.exact and room.missing is None for room in rooms)
+        """Whether every node has some of both, and amounts are exact as floats. Else it does not know the gains."""
+        idle = [(column, 0, 1) for column in columns]
+        self._first, self._second = (_Use(view, column) for column in columns)
+        # The difference that it makes is added to HALF twice: see `gains`.
+        before = 3 * HALF - evenness(view, idle).astype(np.int32)
+        self._before: SmallIntColumn = before
+        self._before_cells = before.data
+
+    def update(self, row: int) -> None:
+        one, other = self._first.update(row), self._second.update(row)
+        self._before_cells[row] = 3 * HALF - int((2.0 - abs(one - other)) * HALF)
+
+    def gains(self, first: int, second: int) -> SmallIntColumn:
+        """The scores of a pod that requests so much of both, as a new array."""
+        spread = self._first.fraction(first)
+        np.subtract(spread, self._second.fraction(second), out=spread)
+        np.abs(spread, out=spread)
+        # (1 - spread / 2) * MAX_SCORE: halving is exact, so it may as well come last.
+        np.subtract(2.0, spread, out=spread)
+        np.multiply(spread, float(HALF), out=spread)
+        gains: SmallIntColumn = spread.astype(np.int32)
+        gains += self._before
+        return np.right_shift(gains, 1, out=gains)
+
+
+class _Use:
+    """What is requested of a resource on each row."""
+
+    __slots__ = ("_cells", "_divisor", "_most", "_requested", "_room", "_smallest", "_used")
+
+    def __init__(self, view: View, column: int) -> None:
+        nodes = view.cluster.nodes
+        self._room, self._requested = nodes.allocatable_cells[column], nodes.requested_cells[column]
+        # Nothing is used of rows without a node, whatever a pod requests.
+        self._divisor = np.where(view.present, capacity(view, column).divisor, np.inf)
+        self._used: FloatColumn = view.requested(column).astype(np.float64)
+        self._cells = self._used.data
+        self._smallest = float(self._divisor.min(initial=np.inf))
+        self._most = float((self._used / self._divisor).max(initial=0.0))
+        """No node has a larger fraction in use."""
+
+    def update(self, row: int) -> float:
+        """Returns the fraction in use there."""
+        used, room = self._requested[row], self._room[row] or 1
+        self._cells[row] = used
+        fraction = float(used) / room
+        if fraction > self._most:  # noqa: PLR1730 - max() costs more than the rest
+            self._most = fraction
+        return min(fraction, 1.0)
+
+    def fraction(self, amount: int) -> FloatColumn:
+        """The fraction in use after a pod that requests so much; at most 1. A new array."""
+        work = self._used + float(amount)
+        np.divide(work, self._divisor, out=work)
+        if self._most + amount / self._smallest > NEARLY_FULL:
+            np.minimum(work, 1.0, out=work)
+        return work
 
 
 def evenness(view: View, columns: Columns) -> FloatColumn:
@@ -158,6 +255,14 @@ def _half_gap(size: int, fractions: Sequence[FloatColumn], counted: Sequence[Mas
         gap = np.where(has & (seen == 0), fraction, np.where(has & (seen == 1), gap - fraction, gap))
         seen += has
     return np.abs(gap / 2)
+
+
+def _gain_of(row: Sequence[Amount]) -> int:
+    """The score by the amounts of one row."""
+    after = [((room,), (used,), amount, weight) for room, used, amount, weight in row]
+    before = [((room,), (used,), 0, weight) for room, used, _, weight in row]
+    gain = _evenness_at(_fractions_at(after, 0)) - _evenness_at(_fractions_at(before, 0))
+    return HALF + (HALF + gain) // 2
 
 
 def _cells(view: View, columns: Columns) -> Cells:

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 import numpy as np
+from msgspec import Struct
 from msgspec.structs import replace
 
-from situate.core.contract import Codes, DomainChecker, Failure, Reason, Scores, Verdict, Wake, WakeEvent
+from situate.core.contract import Codes, DomainChecker, DomainScores, Failure, Reason, Scores, Verdict, Wake, WakeEvent
 from situate.core.model.base import INT32_MAX
 from situate.core.model.field_errors import child, duplicate, forbidden, index, invalid, required, unsupported
 from situate.core.model.labels import SelectorError
@@ -45,6 +46,7 @@ SYSTEM_DEFAULTS: Final = (
     TopologySpreadConstraint(max_skew=3, topology_key=HOSTNAME, when_unsatisfiable=SCHEDULE_ANYWAY),
     TopologySpreadConstraint(max_skew=5, topology_key=ZONE, when_unsatisfiable=SCHEDULE_ANYWAY),
 )
+SYSTEM_ACTIONS: Final = (SCHEDULE_ANYWAY,)
 
 NOT_MATCHED: Final = Reason("node(s) didn't match pod topology spread constraints", eviction_helps=True)
 NOT_LABELLED: Final = Reason(
@@ -105,8 +107,7 @@ def _constraint_problems(path: str, constraint: TopologySpreadConstraint) -> lis
     return problems
 
 
-@dataclass(frozen=True, slots=True)
-class HardConstraint:
+class HardConstraint(Struct, frozen=True):
     """One constraint, with all that depends on nodes alone."""
 
     counted: MatchCounter
@@ -137,8 +138,7 @@ def codes_by_row(table: Codes, topology_key: str, view: View) -> Codes:
     return codes[view.rows]
 
 
-@dataclass(frozen=True, slots=True)
-class SpreadPlan:
+class SpreadPlan(Struct, frozen=True):
     """A pod's constraints, with all that can be computed before pods are counted."""
 
     hard: tuple[HardConstraint, ...] = ()
@@ -203,6 +203,10 @@ class PodTopologySpread:
         return DomainChecker(constraint.counted.topology_key, constraint.codes_by_domain)
 
     def score(self, pod: PodClass, view: View) -> Scores | None:
+        scores = self.brief_scores(pod, view)
+        return scores.by_node(view) if isinstance(scores, DomainScores) else scores
+
+    def brief_scores(self, pod: PodClass, view: View) -> DomainScores | Scores | None:
         plan = self._plan(pod, view, SCHEDULE_ANYWAY)
         return None if plan is None or plan.soft is None else spread_scores(plan.soft, view)
 
@@ -211,7 +215,7 @@ class PodTopologySpread:
         if pod.spec.topology_spread_constraints:
             return view.memo((NAME, pod.signature), lambda whole: own_plan(pod, whole))
         defaults = self._defaults
-        if not any(constraint.when_unsatisfiable == action for constraint in defaults):
+        if action not in (SYSTEM_ACTIONS if self.system_defaulted else _actions(defaults)):
             return None
         workloads = view.workloads
         if pod.owner is None and pod.namespace not in workloads.services:
@@ -230,6 +234,10 @@ class PodTopologySpread:
         # With the system's defaults, a node without a zone still counts for hostname.
         needs_keys = not self.system_defaulted
         return SpreadPlan(hard_constraints(pod, hard, view), soft_plan(pod, soft, view, needs_keys=needs_keys))
+
+
+def _actions(constraints: tuple[TopologySpreadConstraint, ...]) -> tuple[str, ...]:
+    return tuple([constraint.when_unsatisfiable for constraint in constraints])
 
 
 def own_plan(pod: PodClass, view: View) -> SpreadPlan:
@@ -254,6 +262,8 @@ def own_plan(pod: PodClass, view: View) -> SpreadPlan:
 
 
 def hard_constraints(pod: PodClass, constraints: tuple[Constraint, ...], view: View) -> tuple[HardConstraint, ...]:
+    if not constraints:
+        return ()
     keys = keys_of(constraints)
     return tuple(_hard(pod, one, counted(pod, one, keys, view), view) for one in constraints)
 

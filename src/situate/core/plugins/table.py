@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
+from situate.core.contract import Versioned
 from situate.core.plugins.bin_pack import BinPack, BinPackArgs
 from situate.core.plugins.cost import Cost, CostArgs
 from situate.core.plugins.default_preemption import DefaultPreemptionArgs
@@ -38,6 +39,7 @@ from situate.core.plugins.taint_toleration import TaintToleration
 from situate.core.plugins.volume_binding import VolumeBinding, VolumeBindingArgs
 from situate.core.plugins.volume_restrictions import VolumeRestrictions
 from situate.core.plugins.volume_zone import VolumeZone
+from situate.core.versions import DEFAULT, KubernetesRules
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +56,12 @@ class PluginSpec:
     """0: none is given, which counts as 1 where the plugin scores."""
     default: bool = True
 
-    def build(self, args: PluginArgs | None, points: frozenset[str]) -> Any:
-        """The plugin for a profile that runs it at these points."""
-        if self.plugin is None or self.args is None:
-            return None if self.plugin is None else self.plugin()
-        return self.plugin.from_args(args or self.args(), points)
+    def build(self, args: PluginArgs | None, points: frozenset[str], rules: KubernetesRules = DEFAULT) -> Any:
+        """The plugin for a profile that runs it at these points, by the rules of a version of Kubernetes."""
+        if self.plugin is None:
+            return None
+        made = self.plugin() if self.args is None else self.plugin.from_args(args or self.args(), points)
+        return made.with_rules(rules) if isinstance(made, Versioned) else made
 
 
 FILTER: Final = ("preFilter", "filter")

@@ -1,5 +1,7 @@
 """VolumeBinding: refuse nodes that bound volumes cannot reach, or where unbound claims would get no volume.
 
+Where the rules ask for it, score the others: the less of their storage the claims take up, the better.
+
 A claim that waits for its first consumer gets the smallest free volume that suits it and the node; otherwise a volume
 must be provisionable there. `decide` returns the choice for the caller to carry out. Nothing here reserves or binds.
 """
@@ -11,21 +13,25 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from situate.core.contract import Codes, Reason, Refusal, Scores, Unjudged, Wake, WakeEvent
 from situate.core.model.base import Int64
 from situate.core.model.claims import claim_not_found, ownership_problem
 from situate.core.model.field_errors import child, invalid
 from situate.core.model.storage import PersistentVolumeClaim
-from situate.core.plugins.support.arguments import PluginArgs, UtilizationShapePoint
+from situate.core.plugins.support.arguments import PluginArgs, UtilizationShapePoint, shape_problems
 from situate.core.plugins.support.claims import binds_late, claim_uses
 from situate.core.plugins.support.normalize import constant
+from situate.core.plugins.support.resource_scoring import scaled_shape
 from situate.core.plugins.support.volume_binding_hints import volume_binding_hint
 from situate.core.plugins.support.volume_matching import UnboundClaims, bound_claims, unbound_claims
+from situate.core.plugins.support.volume_scores import volume_scores
 from situate.core.state.classes import PodClass
 from situate.core.state.columns import Mask
 from situate.core.state.objects import StorageObjects
 from situate.core.state.view import View
+from situate.core.versions import KubernetesRules
 
 BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
 """The annotation of a completed binding; its value does not matter."""
@@ -39,22 +45,37 @@ NO_SPACE: Final = "node(s) did not have enough free storage"
 VOLUME_GONE: Final = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
 UNREADABLE: Final = "node(s) had volumes that could not be read"
 
+LEAST_USED: Final = (
+    UtilizationShapePoint(utilization=0, score=10),
+    UtilizationShapePoint(utilization=100, score=0),
+)
+"""The default shape."""
+
 
 class VolumeBindingArgs(PluginArgs, frozen=True, kw_only=True):
-    """`shape` belongs to a feature gate that is off in this release, so even an empty one is an error."""
+    """`shape` is how storage is scored. By rules that do not score it, even an empty one is an error."""
 
     bind_timeout_seconds: Int64 = 600
     shape: tuple[UtilizationShapePoint, ...] | None = None
 
+    def with_rules(self, rules: KubernetesRules) -> VolumeBindingArgs:
+        if self.shape or not rules.scores_storage_capacity:
+            return self
+        return replace(self, shape=LEAST_USED)
+
     def validate(self, path: str) -> list[str]:
-        problems = []
         if self.bind_timeout_seconds < 0:
             detail = "invalid BindTimeoutSeconds, should not be a negative value"
-            problems.append(invalid(child(path, "bindTimeoutSeconds"), self.bind_timeout_seconds, detail))
-        if self.shape is not None:
-            shown = [{"Utilization": point.utilization, "Score": point.score} for point in self.shape]
-            problems.append(invalid(child(path, "shape"), shown, SHAPE_GATE_OFF))
-        return problems
+            return [invalid(child(path, "bindTimeoutSeconds"), self.bind_timeout_seconds, detail)]
+        return []
+
+    def rule_problems(self, path: str, rules: KubernetesRules) -> list[str]:
+        if rules.scores_storage_capacity:
+            return shape_problems(child(path, "shape"), self.shape or ())
+        if self.shape is None:
+            return []
+        shown = [{"Utilization": point.utilization, "Score": point.score} for point in self.shape]
+        return [invalid(child(path, "shape"), shown, SHAPE_GATE_OFF)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +108,10 @@ class VolumeBinding:
     the reason; Kubernetes fails the whole pod there.
     """
 
+    shape: tuple[UtilizationShapePoint, ...] = ()
+    points: frozenset[str] = frozenset(("preScore", "score"))
+    """Where the profile runs it."""
+
     name: ClassVar[str] = "VolumeBinding"
     reasons: ClassVar[tuple[Reason, ...]] = tuple(
         Reason(text, eviction_helps=False) for text in (NODE_AFFINITY, NO_VOLUME, NO_SPACE, VOLUME_GONE, UNREADABLE)
@@ -114,7 +139,13 @@ class VolumeBinding:
 
     @classmethod
     def from_args(cls, args: VolumeBindingArgs, points: frozenset[str]) -> VolumeBinding:
-        return cls() if "preScore" in points else VolumeBindingWithScore()
+        return cls(args.shape or (), points)
+
+    def with_rules(self, rules: KubernetesRules) -> VolumeBinding:
+        """Without preScore, a plugin cannot skip scoring. Without filter, it knows no volumes to score."""
+        if rules.scores_storage_capacity:
+            return StorageScoring(self.shape, self.points)
+        return self if "preScore" in self.points else ConstantScore(self.shape, self.points)
 
     def wakes(self, pod: PodClass, event: WakeEvent) -> bool:
         return volume_binding_hint(pod, event)
@@ -136,11 +167,22 @@ class VolumeBinding:
 
 
 @dataclass(frozen=True, slots=True)
-class VolumeBindingWithScore(VolumeBinding):
-    """The variant for profiles without preScore, where a plugin cannot skip scoring."""
+class ConstantScore(VolumeBinding):
+    """The variant that does not skip scoring, and scores every node 0."""
 
     def score(self, pod: PodClass, view: View) -> Scores:
         return constant(0, view)
+
+
+@dataclass(frozen=True, slots=True)
+class StorageScoring(VolumeBinding):
+    """The variant that scores nodes by the storage that unbound claims would take up there."""
+
+    def score(self, pod: PodClass, view: View) -> Scores:
+        claims = pod_claims(pod, view.storage) if pod.spec.volumes and "filter" in self.points else None
+        if not isinstance(claims, PodClaims) or not claims.unbound:
+            return constant(0, view)
+        return volume_scores(unbound_claims(claims.unbound, view), scaled_shape(self.shape or LEAST_USED), view)
 
 
 def decide(pod: PodClass, view: View, row: int) -> VolumeDecision | None:

@@ -12,15 +12,19 @@ from situate.core.model.labels import selector_or_nothing
 from situate.core.model.policy import PodDisruptionBudget
 from situate.core.preempt.evictable import Evictable
 from situate.core.state.classes import PodClass
+from situate.core.state.view import View
 
 CLASSES: Final = 1 << 16
 """For how many classes the matching budgets are remembered."""
 
 
 class Budgets:
-    __slots__ = ("_budgets", "_by_class")
+    """`stops_at_first`: once a pod breaks a budget, those after it are not charged for the pod."""
 
-    def __init__(self, budgets: Sequence[PodDisruptionBudget]) -> None:
+    __slots__ = ("_budgets", "_by_class", "_stops_at_first")
+
+    def __init__(self, budgets: Sequence[PodDisruptionBudget], *, stops_at_first: bool = False) -> None:
+        self._stops_at_first = stops_at_first
         chosen = [(budget, selector_or_nothing(budget.spec.selector)) for budget in budgets]
         # As in kube-scheduler, an empty selector matches nothing here.
         self._budgets = [(budget, selector) for budget, selector in chosen if selector.requirements]
@@ -40,8 +44,15 @@ class Budgets:
                     continue  # its eviction is under way and counted already
                 left[at] -= 1
                 breaks |= left[at] < 0
+                if breaks and self._stops_at_first:
+                    break
             (breaking if breaks else harmless).append(pod)
         return breaking, harmless
+
+    @classmethod
+    def of(cls, view: View) -> Budgets:
+        """The budgets of a view, by the rules of its cluster."""
+        return cls(view.budgets, stops_at_first=view.cluster.rules.budgets_stop_at_first)
 
     def _of(self, kind: PodClass) -> tuple[int, ...]:
         """The indices of the budgets that match pods of a class."""

@@ -34,10 +34,18 @@ def lower_on(view: View, row: int, priority: int) -> list[Evictable]:
     return found
 
 
-def by_importance(pods: Sequence[Evictable]) -> list[Evictable]:
+def by_importance(
+    pods: Sequence[Evictable], *, unstarted_in_order: bool = False, order: Sequence[Evictable] | None = None
+) -> list[Evictable]:
     """The most important first; among equals, as Kubernetes' sort leaves them.
 
-    For two pods that have not started, Kubernetes reads the clock twice, so the one that it reads first is the older.
+    For pods that have not started, Kubernetes reads the clock. With `unstarted_in_order` it does so once, when it lists
+    the node, so they keep that order: that of the pods, or of `order`, which has them and others. Without, it reads the
+    clock twice for each comparison of two such pods, so the one that it reads first is the older.
     """
-    keys = [(-pod.kind.priority, pod.started) for pod in pods]
-    return [pods[index] for index in order_of(keys, [pod.started == NOT_STARTED for pod in pods])]
+    if not unstarted_in_order:
+        keys = [(-pod.kind.priority, pod.started) for pod in pods]
+        return [pods[index] for index in order_of(keys, [pod.started == NOT_STARTED for pod in pods])]
+    places = {pod.row: place for place, pod in enumerate(pods if order is None else order)}
+    ages = [(-pod.kind.priority, pod.started, places[pod.row] if pod.started == NOT_STARTED else 0) for pod in pods]
+    return [pods[index] for index in order_of(ages)]

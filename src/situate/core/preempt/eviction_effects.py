@@ -7,12 +7,13 @@ Any other filter must be asked again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 
-from situate.core.contract import FITS, Codes, Detailed, Failure, Filter, Refusal, Verdict
+from situate.core.contract import FITS, Codes, Detailed, Failure, Filter, NodeFailures, Refusal, Verdict
 from situate.core.place.profile import Profile
 from situate.core.plugins.node_resources_fit import NodeResourcesFit
 from situate.core.preempt.nominated import NominatedPods
@@ -20,7 +21,10 @@ from situate.core.state.classes import LabelGroup, PodClass
 from situate.core.state.columns import Mask
 from situate.core.state.terms import CarriedTerm
 from situate.core.state.topology import TopologyTally
-from situate.core.state.view import LOAD, OVERLAY, TERMS, View
+from situate.core.state.view import CLAIMS, DEVICES, LOAD, OVERLAY, ROW_DEVICES, TERMS, View
+
+ABOUT_DEVICES: Final = DEVICES | CLAIMS | ROW_DEVICES
+"""Neither evictions nor nominations change devices: a claim keeps them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,8 @@ class FilterEffect:
     """Otherwise, the classes whose evictions may change it on the node they leave."""
     by_nominated: dict[int, None] = field(default_factory=dict)
     """Rows where nominated pods may change it. Room does not count here: it is summed up elsewhere."""
+    failures: Mapping[int, str] = field(default_factory=dict)
+    """By row: why the filter failed there."""
 
     @property
     def detailed(self) -> Detailed | None:
@@ -102,15 +108,18 @@ def filter_effects(asked: Sequence[FilterRun], pod: PodClass) -> list[FilterEffe
         by_anyone = isinstance(one.verdict, (Refusal, Failure)) or one.by_anyone
         by_kinds = {} if by_anyone else _counted_below(pod.priority, one.probe)
         codes = one.verdict if isinstance(one.verdict, np.ndarray) else None
+        failures: Mapping[int, str] = {}
+        if isinstance(one.verdict, NodeFailures):
+            codes, failures = one.verdict.codes, one.verdict.texts
         if by_anyone or by_kinds or one.by_nominated or codes is not None:
-            found.append(FilterEffect(one.plugin, codes, by_anyone, by_kinds, one.by_nominated))
+            found.append(FilterEffect(one.plugin, codes, by_anyone, by_kinds, one.by_nominated, failures))
     return found
 
 
 def _nominated_rows(one: FilterRun, pod: PodClass, nominated: NominatedPods) -> dict[int, None]:
     """The rows where their nominated pods may change a verdict, apart from room."""
     probe = one.probe
-    if not (probe.reads or probe.tallies_read) or isinstance(one.plugin, NodeResourcesFit):
+    if not (probe.reads & ~ABOUT_DEVICES or probe.tallies_read) or isinstance(one.plugin, NodeResourcesFit):
         return {}
     if one.by_anyone:
         return dict.fromkeys(nominated.by_row)

@@ -119,7 +119,7 @@ def _as_a_filter(
 def candidates(diagnosis: Diagnosis, context: PreemptionContext) -> list[Candidate]:
     """All nodes where evictions make room, up to as many as are wanted; the least harmful first."""
     pod, view, nominated = context.pod, context.view, context.known.nominated
-    lower, budgets = LowerPods(view, pod.priority), Budgets(view.budgets)
+    lower, budgets = LowerPods(view, pod.priority), Budgets.of(view)
     asked = with_nominations(ask(context.profile, pod, view), pod, nominated)
     trial = prepare(filter_effects(asked, pod), pod, view, lower, nominated)
     rows = np.flatnonzero(diagnosis.eviction_helps)

@@ -121,4 +121,5 @@ def _moment(cluster: Cluster) -> Moment:
         cluster.terms.version,
         cluster.objects.storage.version,
         cluster.objects.workloads.version,
+        cluster.objects.devices.changes,
     )

@@ -46,6 +46,11 @@ class LowerPods:
         self.ranks = Ranks(self.view.size)
 
     @property
+    def unstarted_in_order(self) -> bool:
+        """Whether pods that have not started keep the order in which they are on their node."""
+        return self.view.cluster.rules.unstarted_rank_by_position
+
+    @property
     def counts(self) -> IntColumn:
         return self._taken[PODS]
 
@@ -59,7 +64,8 @@ class LowerPods:
         """Those on a node, the most important first."""
         found = self._lists.get(row)
         if found is None:
-            found = self._lists[row] = by_importance(lower_on(self.view, row, self.priority))
+            here = lower_on(self.view, row, self.priority)
+            found = self._lists[row] = by_importance(here, unstarted_in_order=self.unstarted_in_order)
         return found
 
     def ranked(self, rows: IdColumn, budgets: Budgets) -> tuple[IdColumn, IntColumn, IntColumn]:
@@ -195,7 +201,7 @@ class LowerTables:
         self._cluster = cluster
         self._tables: dict[int, LowerPods] = {}
         self._budgets_read = View(cluster).budgets
-        self._budgets = Budgets(self._budgets_read)
+        self._budgets = Budgets.of(View(cluster))
 
     def below(self, priority: int) -> LowerPods:
         found = self._tables.pop(priority, None)
@@ -212,7 +218,7 @@ class LowerTables:
         """The disruption budgets, compiled again only if one changed."""
         now, before = View(self._cluster).budgets, self._budgets_read
         if len(now) != len(before) or any(one is not other for one, other in zip(now, before, strict=True)):
-            self._budgets_read, self._budgets = now, Budgets(now)
+            self._budgets_read, self._budgets = now, Budgets.of(View(self._cluster))
         return self._budgets
 
 

@@ -106,6 +106,7 @@ class WithNominated(View):
         super().__init__(
             view.cluster, removed=view.removed, added=(*view.added, *nominated.holders()), given=view.given
         )
+        self.is_plain = False
         self._under = view
         self._nominated = nominated
         self._freed = freed or {}

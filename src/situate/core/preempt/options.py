@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from situate.core.versions import DEFAULT, KubernetesRules
+
 
 @dataclass(frozen=True, slots=True)
 class PreemptionOptions:
@@ -15,6 +17,7 @@ class PreemptionOptions:
     """The same as a number; the larger of the two counts."""
     never_break_budgets: bool = False
     """Skip a node if evictions there would break a disruption budget. Kubernetes only tries to."""
+    rules: KubernetesRules = DEFAULT
 
     def wanted_candidates(self, nodes: int) -> int:
         """After how many candidates the search among this many nodes may stop."""

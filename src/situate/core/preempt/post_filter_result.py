@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from situate.core.model.devices import ResourceClaim
 from situate.core.state.pods import BoundPod
 
 SUCCESS: Final = "Success"
@@ -23,10 +24,12 @@ class PostFilterResult:
     code: str
     """Kubernetes' status code; empty if there was nothing to try."""
     message: str
-    """Empty if there is a node."""
+    """In Kubernetes' words. Empty if there is nothing to say."""
     withdraws: bool = False
     """Whether an earlier nomination of the pod is of no use any more. It is while its victims leave, or if something
     failed."""
+    released: ResourceClaim | None = None
+    """A claim whose devices are given back, so that the pod may get others."""
 
 
 NOTHING_TO_TRY: Final = PostFilterResult(None, (), "", "", withdraws=True)

@@ -21,6 +21,7 @@ from situate.core.preempt.trial import prepare
 from situate.core.preempt.unresolvable import ReasonCounts
 from situate.core.state.classes import PodClass
 from situate.core.state.view import View
+from situate.core.versions import KubernetesRules
 
 NEVER: Final = "Never"
 POLICY_FORBIDS: Final = "not eligible due to preemptionPolicy=Never."
@@ -69,9 +70,9 @@ def preempt(
     asked = known.asked if known.asked is not None else with_nominations(ask(profile, pod, view), pod, known.nominated)
     lower = known.lower or LowerPods(view, pod.priority)
     trial = prepare(filter_effects(asked, pod), pod, view, lower, known.nominated)
-    found = search(trial, diagnosis, known.budgets or Budgets(view.budgets), options, offset)
+    found = search(trial, diagnosis, known.budgets or Budgets.of(view), options, offset)
     if found.best is not None:
-        return _chosen(view, found.best)
+        return _chosen(view, found.best, options.rules)
     counts = reasons(found)
     if found.contradictory or any(isinstance(text, Unjudged) for text in counts):
         names = (view.names[row] for row in found.contradictory)
@@ -95,11 +96,15 @@ def _not_eligible(
     return None
 
 
-def _chosen(view: View, best: Candidate) -> PostFilterResult:
-    """Pods that are being deleted already are not evicted again."""
+def _chosen(view: View, best: Candidate, rules: KubernetesRules) -> PostFilterResult:
+    """Pods that are being deleted already are not evicted again, but the message counts them."""
     by_name = sorted(best.victims, key=lambda victim: victim.key)
     victims = (view.cluster.pods.bound(victim.row) for victim in by_name)
-    return PostFilterResult(best.row, tuple(victim for victim in victims if not victim.leaving), SUCCESS, "")
+    message = ""
+    if rules.reports_preemption:
+        where = f"found a potential placement for pod on node {view.cluster.nodes.names[best.row]}"
+        message = f"preemption: {where}, preempting {len(best.victims)} victims"
+    return PostFilterResult(best.row, tuple(victim for victim in victims if not victim.leaving), SUCCESS, message)
 
 
 def _nowhere(view: View, counts: ReasonCounts, counted: int) -> PostFilterResult:

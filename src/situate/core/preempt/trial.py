@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 
-from situate.core.contract import FITS, RULED_OUT, Failure, Refusal
+from situate.core.contract import FITS, RULED_OUT, Failure, NodeFailures, Refusal, Unjudged
 from situate.core.place.filtering import ruled_out
 from situate.core.plugins.node_ports import NodePorts
 from situate.core.plugins.node_resources_fit import NodeResourcesFit
+from situate.core.plugins.support.extended_devices import EMPTY_COLUMNS, served_columns
 from situate.core.preempt.evictable import Evictable
 from situate.core.preempt.eviction_effects import FilterEffect
 from situate.core.preempt.lower_priority import LowerPods
@@ -28,6 +29,8 @@ from situate.core.state.view import View
 
 Texts: TypeAlias = tuple[str, ...]
 """Why a node was refused; at least one."""
+ENDLESS: Final = 1 << 62
+"""The slack of a resource that is not asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +82,7 @@ def prepare(
     fit = next((one.plugin for one in asked if isinstance(one.plugin, NodeResourcesFit)), None)
     wanted = dict(fit.asked(pod, view)) if fit is not None else {}
     taken = lower.taken(wanted)
+    served = served_columns(pod, view.cluster.objects) if pod.requested_names else EMPTY_COLUMNS
     slack: dict[int, IntColumn] = {}
     unresolvable = np.zeros(view.size, np.bool_)
     for column, amount in wanted.items():
@@ -87,8 +91,13 @@ def prepare(
         if (load := nominated.load(column)) is not None:
             stays += load
         # Compared as the filter does: where amounts exceed 64 bits, the sign of the difference may be wrong.
-        unresolvable |= stays > left
+        lacking = stays > left
         left -= stays
+        if column in served:
+            by_devices = view.allocatable(column) <= 0  # DynamicResources decides there, and no eviction helps it
+            lacking &= ~by_devices
+            left[by_devices] = ENDLESS
+        unresolvable |= lacking
         slack[column] = left
     for one in asked:
         if (refused := one.refused_for_good()) is not None:
@@ -150,6 +159,8 @@ def refusal_of(effect: FilterEffect, pod: PodClass, here: View) -> Texts | None:
         return None
     if isinstance(verdict, (Refusal, Failure)):
         return (verdict.text,)
+    if isinstance(verdict, NodeFailures):
+        return tuple(Unjudged(text, effect.plugin.name) for text in verdict.texts.values())
     code = int(verdict[0])
     return None if code == FITS else _texts(effect, pod, here, code)
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from situate.core.contract import FITS, RULED_OUT, Codes
+from situate.core.contract import FITS, RULED_OUT, Codes, Unjudged
 from situate.core.place.filtering import ruled_out
 from situate.core.plugins.node_resources_fit import NodeResourcesFit
 from situate.core.preempt.eviction_effects import FilterEffect
@@ -99,6 +99,9 @@ def _count(effect: FilterEffect, codes: Codes, pod: PodClass, view: View, refuse
     outside = refused & (codes == RULED_OUT)
     counts.count(ruled_out((effect.plugin.name,)), int(np.count_nonzero(outside)))
     inside = refused & ~outside
+    for row, text in effect.failures.items():
+        if inside[row]:
+            counts.count(Unjudged(text, effect.plugin.name))
     if (detailed := effect.detailed) is not None:
         reasons = [(text, mask & inside) for text, mask in detailed.details(pod, view)]
     else:

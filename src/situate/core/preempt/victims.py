@@ -27,7 +27,7 @@ def victims_on(trial: Trial, budgets: Budgets, row: int) -> Candidate | Texts:
     protected_victims = _not_reprieved(trial, row, protected, room, gone)
     victims = protected_victims + _not_reprieved(trial, row, others, room, gone)
     if protected and others:
-        victims = by_importance(victims)
+        victims = by_importance(victims, unstarted_in_order=trial.lower.unstarted_in_order, order=lower)
     return Candidate(row, tuple(victims), len(protected_victims))
 
 

@@ -12,7 +12,7 @@ from situate.core.preempt.eviction_effects import FilterRun
 from situate.core.preempt.nominated import NominatedPods, WithNominated
 from situate.core.state.classes import PodClass
 from situate.core.state.columns import Mask
-from situate.core.state.view import LOAD, View
+from situate.core.state.view import DEVICES, LOAD, View
 
 
 def filter_with_nominated(
@@ -63,7 +63,7 @@ def _codes_with_nominated(
 ) -> Codes | None:
     """The verdicts of a filter with the nominated pods of each node; None if they are the same."""
     probe = one.probe
-    if probe.reads == LOAD and not probe.tallies_read and isinstance(one.plugin, RowFilter):
+    if probe.reads & ~DEVICES == LOAD and not probe.tallies_read and isinstance(one.plugin, RowFilter):
         # It reads the load of the node's own row only.
         verdict = one.plugin.check(pod, joined_view)
         return verdict.copy() if isinstance(verdict, np.ndarray) else None

@@ -21,6 +21,7 @@ UNSCHEDULABLE: Final = "unschedulable"
 POD_ADDED: Final = "UnschedulablePodAdd"
 POD_CHANGED: Final = "UnschedulablePodUpdate"
 GATES_GONE: Final = "UnschedulablePodUpdatePodSchedulingGatesEliminated"
+CLAIMS_MADE: Final = "UnschedulablePodUpdatePodGeneratedResourceClaim"
 ATTEMPT_FAILED: Final = "ScheduleAttemptFailure"
 BACKOFF_OVER: Final = "BackoffComplete"
 POPPED_EARLY: Final = "PopFromBackoffQ"
@@ -63,6 +64,14 @@ CAUSES: Final[Mapping[Wake, str]] = MappingProxyType(
         Wake.CSI_CAPACITY_UPDATED: "storage.k8s.io/CSIStorageCapacityUpdate",
         Wake.VOLUME_ATTACHMENT_DELETED: "storage.k8s.io/VolumeAttachmentDelete",
         Wake.LATENCY_CHANGED: "LatencyTableUpdate",
+        Wake.RESOURCE_CLAIM_ADDED: "resource.k8s.io/ResourceClaimAdd",
+        Wake.RESOURCE_CLAIM_UPDATED: "resource.k8s.io/ResourceClaimUpdate",
+        Wake.RESOURCE_CLAIM_DELETED: "resource.k8s.io/ResourceClaimDelete",
+        Wake.RESOURCE_SLICE_ADDED: "resource.k8s.io/ResourceSliceAdd",
+        Wake.RESOURCE_SLICE_UPDATED: "resource.k8s.io/ResourceSliceUpdate",
+        Wake.DEVICE_CLASS_ADDED: "resource.k8s.io/DeviceClassAdd",
+        Wake.DEVICE_CLASS_UPDATED: "resource.k8s.io/DeviceClassUpdate",
+        Wake.POD_RESOURCE_CLAIMS: CLAIMS_MADE,
     }
 )
 """The names of wake events. kube-scheduler has none for namespaces, workloads and latencies: those are ours."""

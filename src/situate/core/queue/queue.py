@@ -3,7 +3,7 @@
     active         by priority, then by how long they have waited
     backoff        until their backoff ends: 1 s, doubling to 10 s
     unschedulable  until an event comes that the plugins which refused them wait for
-    gated          until their gates are gone
+    gated          until their gates are gone, and their claims are there
 
 Every waiting pod is in exactly one of these states, or has been taken out to be decided. Unschedulable pods are put
 back after five minutes in any case. That flush is an alarm, not a mechanism: it counts the pods that it moves, and
@@ -18,6 +18,7 @@ from heapq import heapify, heappop, heappush
 from typing import Final
 
 from situate.core.changes import Millis
+from situate.core.queue.awaiting_claims import ClaimKey, PodsAwaitingClaims
 from situate.core.queue.incoming import (
     ACTIVATED,
     ACTIVE,
@@ -80,6 +81,7 @@ class SchedulingQueue:
         self._active: list[tuple[int, Millis, int, QueuedPod]] = []
         self._backing_off: list[tuple[Millis, int, Millis, int, QueuedPod]] = []
         self._unschedulable = UnschedulablePods()
+        self.awaiting_claims = PodsAwaitingClaims()
         self._next_flush_ms: Millis | None = None
         self.flushed = 0
         """How many pods the five-minute flush put back."""
@@ -123,12 +125,14 @@ class SchedulingQueue:
         entry = self._entries.pop(key, None)
         if entry is not None:
             self._unschedulable.discard(key)
+            self.awaiting_claims.discard(key)
             self.clear_flushed(entry)
         return entry
 
     def take(self, entry: QueuedPod, state: QueueState) -> None:
         """Take a pod out of the queue: it is being decided, or has been reserved."""
         self._unschedulable.discard(entry.key)
+        self.awaiting_claims.discard(entry.key)
         entry.state = state
         if entry.flushed and state is QueueState.RESERVED:
             self.rescued += 1
@@ -221,9 +225,15 @@ class SchedulingQueue:
 
     def gate(self, entry: QueuedPod) -> None:
         self._unschedulable.discard(entry.key)
+        self.awaiting_claims.discard(entry.key)
         if entry.state is not QueueState.GATED:
             came(self.incoming, UNSCHEDULABLE, POD_CHANGED)
         entry.state = QueueState.GATED
+
+    def await_claim(self, entry: QueuedPod, claim: ClaimKey | None) -> None:
+        """Gate a pod until this claim changes; None: until the pod itself does."""
+        self.gate(entry)
+        self.awaiting_claims.add(entry, claim)
 
     def changed(self, entry: QueuedPod, now: Millis, *, worth: bool) -> None:
         """The pod itself changed. `worth`: that could make it fit where it was refused."""
@@ -244,6 +254,7 @@ class SchedulingQueue:
     def wake(self, entry: QueuedPod, now: Millis, *, at_once: bool = False, cause: str = ACTIVATED) -> None:
         """Put an unschedulable or gated pod back: active, or in backoff for what is left of that."""
         self._unschedulable.discard(entry.key)
+        self.awaiting_claims.discard(entry.key)
         if at_once:
             entry.retry_at_ms = now
         self._back_to_queue(entry, now, cause)

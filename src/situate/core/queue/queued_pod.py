@@ -21,7 +21,7 @@ class QueueState(Enum):
     UNSCHEDULABLE = "unschedulable"
     """Fits nowhere: active again when an event comes that may help."""
     GATED = "gated"
-    """Must not be scheduled yet: its own gates or its gang hold it."""
+    """Must not be scheduled yet: its own gates or its gang hold it, or a claim of it is missing."""
     IN_FLIGHT = "in flight"
     """Taken out of the queue: it is being decided, or extenders are being asked."""
     RESERVED = "reserved"

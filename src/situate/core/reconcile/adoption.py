@@ -1,6 +1,6 @@
 """Adoption: a controller adopts matching objects without a controller, and releases those that no longer match."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -42,8 +42,13 @@ def claim(
     mine: list[K] = []
     effects: list[Effect] = []
     leaving = owner.metadata.deletion_timestamp is not None
+    labels: Mapping[str, str] | None = None
+    matches = False
     for one in objects.controlled(kind, namespace, uid):
-        if selector.matches(one.metadata.labels):
+        if one.metadata.labels is not labels:  # else as the one before: there may be thousands, of one template
+            labels = one.metadata.labels
+            matches = selector.matches(labels)
+        if matches:
             mine.append(one)
         elif not leaving and one.metadata.deletion_timestamp is None:
             effects.append(_release(one, uid))

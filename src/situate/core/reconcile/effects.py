@@ -33,6 +33,15 @@ class ObjectRef:
 
 
 @dataclass(frozen=True, slots=True)
+class LeaseVersion:
+    """A version of a node's lease; "": the node has no lease. An effect with one is performed only if the lease is
+    still at this version: the agent has not renewed it since its pods were taken for stopped."""
+
+    node: str
+    resource_version: str
+
+
+@dataclass(frozen=True, slots=True)
 class CreateObject:
     ref: ObjectRef
     body: Raw
@@ -64,6 +73,7 @@ class PatchStatus:
     ref: ObjectRef
     resource_version: str
     patch: Raw
+    lease: LeaseVersion | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +93,24 @@ class DeleteObject:
     resource_version: str = ""
     propagation: Propagation = "Background"
     grace_s: int | None = None
+    lease: LeaseVersion | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RebindPod:
+    """Replace the pod, if it still has this version, by a new one of the same name and specification that has no node
+    yet: one write, so that the pod cannot be lost in between. The pod's binding version counts on."""
+
+    ref: ObjectRef
+    resource_version: str
+    lease: LeaseVersion | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EvictManagedPod:
+    """Evict the pod with this uid by its subresource `eviction`: its disruption budget may refuse."""
+
+    ref: ObjectRef
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +122,15 @@ class RecordEvent:
 
 
 Effect: TypeAlias = (
-    CreateObject | UpdateObject | UpdateStatus | PatchStatus | FinalizeNamespace | DeleteObject | RecordEvent
+    CreateObject
+    | UpdateObject
+    | UpdateStatus
+    | PatchStatus
+    | FinalizeNamespace
+    | DeleteObject
+    | RebindPod
+    | EvictManagedPod
+    | RecordEvent
 )
 
 
@@ -104,6 +140,15 @@ class ReconcileResult:
 
     effects: tuple[Effect, ...] = ()
     requeue_at: Millis | None = None
+
+
+class ReconcileError(Exception):
+    """A controller cannot go on until somebody corrects something. The caller reports it as a Warning on the object and
+    calls the controller again later."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
 
 
 @dataclass(slots=True)

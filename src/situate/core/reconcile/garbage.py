@@ -1,13 +1,13 @@
 """Garbage collection by owner references.
 
-An object is deleted when all its owners are gone or wait for it; one remaining owner keeps it. Call `collect` for an
-object that changed, and for its dependents when it changes or is gone.
+An object is deleted when all its owners are gone or wait for it; one remaining owner keeps it. Call `collect` for the
+uids of `concerned_uids` after each change, and for all objects that are not kept after a restart.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from situate.core.model.stored import Owner, Raw
+from situate.core.model.stored import Owner, Raw, StoredMeta
 from situate.core.reconcile.effects import DeleteObject, Effect, Propagation, ReconcileResult, UpdateObject
 from situate.core.reconcile.graph import Graph, OwnedObject
 from situate.core.reconcile.objects import to_json
@@ -35,6 +35,45 @@ def collect(item: OwnedObject, graph: Graph) -> ReconcileResult:
     if going and graph.dependents(item.ref.uid):
         return ReconcileResult(_in_foreground(item, graph))
     return ReconcileResult((DeleteObject(item.ref, item.meta.resource_version, _propagation(item)),))
+
+
+def concerned_uids(before: OwnedObject | None, after: OwnedObject | None, graph: Graph) -> Iterator[str]:
+    """The objects to `collect` after one was added, changed or deleted. One of the versions may be None."""
+    item = after or before
+    if item is None:
+        return
+    # 1. Itself and its owners, if a change ties it in another way: its own status, say, concerns nobody.
+    if before is None or after is None or not same_ties(before.meta, after.meta):
+        if after is not None and not is_kept(after, graph):
+            yield after.ref.uid
+        for owner in item.meta.owner_references:
+            above = graph.by_uid(owner.uid)
+            if above is not None and above.meta.deletion_timestamp is not None:  # it may wait for this one
+                yield owner.uid
+    # 2. Its dependents, which wait for an owner that is going or gone, not for a new or changed one: a ReplicaSet
+    # changes with each of its pods.
+    if before is not None and (after is None or _is_going(before.meta) != _is_going(after.meta)):
+        for dependent in graph.dependents(item.ref.uid):
+            yield dependent.ref.uid
+
+
+def same_ties(before: StoredMeta, after: StoredMeta) -> bool:
+    """Whether a change of an object concerns nobody but itself: then `concerned_uids` has none."""
+    return (
+        before.deletion_timestamp == after.deletion_timestamp
+        and before.finalizers == after.finalizers
+        and before.owner_references == after.owner_references
+    )
+
+
+def _is_going(meta: StoredMeta) -> tuple[object, ...]:
+    return meta.deletion_timestamp, meta.finalizers
+
+
+def is_kept(item: OwnedObject, graph: Graph) -> bool:
+    """Whether all its owners keep it: then `collect` has nothing to do until one of them is going or gone."""
+    owners = item.meta.owner_references
+    return item.meta.deletion_timestamp is None and len(_classified(item, graph)[0]) == len(owners)
 
 
 def _waits(item: OwnedObject) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import msgspec
 
@@ -44,48 +44,60 @@ class ObjectGraph:
     def __init__(self, kinds: Iterable[tuple[str, str]] = (), items: Iterable[OwnedObject] = ()) -> None:
         self._kinds = frozenset(kinds)
         self._by_uid: dict[str, OwnedObject] = {}
-        self._by_owner: dict[str, dict[str, OwnedObject]] = {}
-        self._by_namespace: dict[str, dict[str, OwnedObject]] = {}
+        self._by_owner: dict[str, dict[str, None]] = {}
+        """Uids, so that a new version of an object is one more entry of `_by_uid` and nothing else."""
+        self._by_namespace: dict[str, dict[str, None]] = {}
         for item in items:
             self.put(item)
 
     def put(self, item: OwnedObject) -> None:
         """Add or replace an object by its uid."""
-        uid = item.ref.uid
-        self.drop(uid)
+        uid, namespace, owners = item.ref.uid, item.ref.namespace, item.meta.owner_references
+        held = self._by_uid.get(uid)
+        if held is not None and (held.ref.namespace != namespace or held.meta.owner_references != owners):
+            self.drop(uid)
         self._by_uid[uid] = item
-        for index, key in self._places(item):
-            index.setdefault(key, {})[uid] = item
+        for owner in owners:
+            self._by_owner.setdefault(owner.uid, {})[uid] = None
+        if namespace:
+            self._by_namespace.setdefault(namespace, {})[uid] = None
+
+    def renew(self, item: OwnedObject) -> None:
+        """Replace an object by a version with the same owners and namespace."""
+        self._by_uid[item.ref.uid] = item
 
     def drop(self, uid: str) -> None:
         """Remove an object, if it exists."""
         item = self._by_uid.pop(uid, None)
         if item is None:
             return
-        for index, key in self._places(item):
-            index[key].pop(uid, None)
-            if not index[key]:
-                del index[key]
-
-    def _places(self, item: OwnedObject) -> list[tuple[dict[str, dict[str, OwnedObject]], Any]]:
-        owners = dict.fromkeys(owner.uid for owner in item.meta.owner_references)
-        places: list[tuple[dict[str, dict[str, OwnedObject]], Any]] = [(self._by_owner, uid) for uid in owners]
-        if item.ref.namespace:
-            places.append((self._by_namespace, item.ref.namespace))
-        return places
+        for owner in item.meta.owner_references:
+            _remove(self._by_owner, owner.uid, uid)
+        _remove(self._by_namespace, item.ref.namespace, uid)
 
     def by_uid(self, uid: str) -> OwnedObject | None:
         return self._by_uid.get(uid)
 
     def dependents(self, uid: str) -> Sequence[OwnedObject]:
-        return _in_order(self._by_owner.get(uid, {}).values())
+        return self._in_order(self._by_owner.get(uid, {}))
 
     def contents(self, namespace: str) -> Sequence[OwnedObject]:
-        return _in_order(self._by_namespace.get(namespace, {}).values())
+        return self._in_order(self._by_namespace.get(namespace, {}))
 
     def serves(self, api_version: str, kind: str) -> bool:
         return (api_version, kind) in self._kinds
 
+    def _in_order(self, uids: Iterable[str]) -> list[OwnedObject]:
+        return sorted((self._by_uid[uid] for uid in uids), key=_place)
 
-def _in_order(items: Iterable[OwnedObject]) -> list[OwnedObject]:
-    return sorted(items, key=lambda item: (item.ref.api_version, item.ref.kind, item.ref.namespace, item.ref.name))
+
+def _remove(index: dict[str, dict[str, None]], key: str, uid: str) -> None:
+    uids = index.get(key, {})
+    uids.pop(uid, None)
+    if not uids:
+        index.pop(key, None)
+
+
+def _place(item: OwnedObject) -> tuple[str, str, str, str]:
+    ref = item.ref
+    return ref.api_version, ref.kind, ref.namespace, ref.name

@@ -7,7 +7,7 @@ the same objects give the same effects.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, Final, Protocol, TypeVar, cast
 
@@ -17,7 +17,15 @@ from msgspec.structs import fields, replace
 from situate.core.model.apps import ControllerRevision, DaemonSet, Deployment, ManagedReplicaSet, ManagedStatefulSet
 from situate.core.model.base import INT32_MAX, Int32, Model
 from situate.core.model.batch import CronJob, Job
-from situate.core.model.managed import Budget, ManagedAccount, ManagedClaim, ManagedNamespace, ManagedPod
+from situate.core.model.managed import (
+    Budget,
+    ManagedAccount,
+    ManagedClaim,
+    ManagedNamespace,
+    ManagedPod,
+    ManagedResourceClaim,
+    ManagedResourceClaimTemplate,
+)
 from situate.core.model.managed_node import ManagedNode
 from situate.core.model.stored import Owner, Raw, StoredMeta, controller_of
 from situate.core.reconcile.effects import ObjectRef, RecordEvent, UpdateObject, UpdateStatus
@@ -47,6 +55,8 @@ KINDS: Final[Mapping[type[Model], tuple[str, str]]] = {
     ManagedAccount: ("v1", "ServiceAccount"),
     Budget: ("policy/v1", "PodDisruptionBudget"),
     ManagedNode: ("v1", "Node"),
+    ManagedResourceClaim: ("resource.k8s.io/v1", "ResourceClaim"),
+    ManagedResourceClaimTemplate: ("resource.k8s.io/v1", "ResourceClaimTemplate"),
 }
 """The API version and kind of each struct."""
 
@@ -64,6 +74,11 @@ class ObjectLister(Protocol):
 
     def on_node(self, node: str) -> Sequence[ManagedPod]:
         """The pods bound to a node."""
+
+    def naming(
+        self, kind: type[ManagedResourceClaim | ManagedResourceClaimTemplate], namespace: str, name: str
+    ) -> Sequence[ManagedPod]:
+        """The pods whose `resourceClaims` name this claim or this template."""
 
 
 def ref_of(obj: ManagedObject) -> ObjectRef:
@@ -116,25 +131,29 @@ class _Sorted:
 
 
 class ObjectIndex:
-    __slots__ = ("_by_namespace", "_by_node", "_by_owner")
+    __slots__ = ("_by_claim", "_by_namespace", "_by_node", "_by_owner")
 
     def __init__(self, objects: Iterable[Any] = ()) -> None:
         self._by_namespace: dict[type, dict[str, _Sorted]] = {}
         self._by_owner: dict[tuple[type, str, str], _Sorted] = {}
         self._by_node: dict[str, dict[tuple[str, str], ManagedPod]] = {}
+        self._by_claim: dict[tuple[type, str, str], dict[str, None]] = {}
+        """Names of pods, by the claims and templates that they name."""
         for one in objects:
             self.put(one)
 
     def put(self, obj: Any) -> None:
         """Add or replace an object by kind, namespace and name."""
         kind, namespace, name = type(obj), obj.metadata.namespace, obj.metadata.name
+        owner = _owner_key(obj)
         old: Any = self.get(kind, namespace, name)
-        if old is not None and _owner_key(old) != _owner_key(obj):
+        if old is not None and _owner_key(old) != owner:
             self.drop(kind, namespace, name)
-        self._by_namespace.setdefault(kind, {}).setdefault(namespace, _Sorted()).put(name, obj)
-        self._by_owner.setdefault(_owner_key(obj), _Sorted()).put(name, obj)
+        _sorted_at(self._by_namespace.setdefault(kind, {}), namespace).put(name, obj)
+        _sorted_at(self._by_owner, owner).put(name, obj)
         if kind is ManagedPod:
             self._place(old, obj)
+            self._name_claims(old, obj)
 
     def _place(self, old: ManagedPod | None, new: ManagedPod | None) -> None:
         """Update the index of pods by node."""
@@ -147,6 +166,18 @@ class ObjectIndex:
             where = (new.metadata.namespace, new.metadata.name)
             self._by_node.setdefault(new.spec.node_name, {})[where] = new
 
+    def _name_claims(self, old: ManagedPod | None, new: ManagedPod | None) -> None:
+        """Update the index of pods by claim."""
+        if old is not None and old.spec.resource_claims:
+            for key in _claim_keys(old):
+                names = self._by_claim.get(key, {})
+                names.pop(old.metadata.name, None)
+                if not names:
+                    self._by_claim.pop(key, None)
+        if new is not None and new.spec.resource_claims:
+            for key in _claim_keys(new):
+                self._by_claim.setdefault(key, {})[new.metadata.name] = None
+
     def drop(self, kind: type, namespace: str, name: str) -> None:
         """Remove an object, if it exists."""
         old: Any = self.get(kind, namespace, name)
@@ -155,6 +186,7 @@ class ObjectIndex:
         spaces, owner = self._by_namespace[kind], _owner_key(old)
         if kind is ManagedPod:
             self._place(old, None)
+            self._name_claims(old, None)
         spaces[namespace].drop(name)
         self._by_owner[owner].drop(name)
         if not spaces[namespace].names:
@@ -178,6 +210,29 @@ class ObjectIndex:
 
     def on_node(self, node: str) -> Sequence[ManagedPod]:
         return [pod for _, pod in sorted(self._by_node.get(node, {}).items())]
+
+    def naming(
+        self, kind: type[ManagedResourceClaim | ManagedResourceClaimTemplate], namespace: str, name: str
+    ) -> Sequence[ManagedPod]:
+        found = (
+            self.get(ManagedPod, namespace, pod) for pod in sorted(self._by_claim.get((kind, namespace, name), ()))
+        )
+        return [pod for pod in found if pod is not None]
+
+
+def _claim_keys(pod: ManagedPod) -> Iterator[tuple[type, str, str]]:
+    for claim in pod.spec.resource_claims:
+        if claim.resource_claim_name:
+            yield ManagedResourceClaim, pod.metadata.namespace, claim.resource_claim_name
+        elif claim.resource_claim_template_name:
+            yield ManagedResourceClaimTemplate, pod.metadata.namespace, claim.resource_claim_template_name
+
+
+def _sorted_at(index: dict[T, _Sorted], key: T) -> _Sorted:
+    found = index.get(key)
+    if found is None:
+        found = index[key] = _Sorted()
+    return found
 
 
 def _owner_key(obj: Any) -> tuple[type, str, str]:

@@ -12,17 +12,18 @@ from situate.core.reconcile.effects import CreateObject, ObjectRef, ResultBuilde
 from situate.core.reconcile.objects import to_json
 
 SUCCEEDED, FAILED = "Succeeded", "Failed"
+_FINISHED = (SUCCEEDED, FAILED)
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 _PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
 
 
 def is_finished(pod: ManagedPod) -> bool:
-    return pod.status.phase in (SUCCEEDED, FAILED)
+    return pod.status.phase in _FINISHED
 
 
 def is_active(pod: ManagedPod) -> bool:
     """Neither finished nor being deleted."""
-    return not is_finished(pod) and pod.metadata.deletion_timestamp is None
+    return pod.metadata.deletion_timestamp is None and pod.status.phase not in _FINISHED
 
 
 def is_terminating(pod: ManagedPod) -> bool:
@@ -35,8 +36,10 @@ def ready_condition(pod: ManagedPod) -> Condition | None:
 
 
 def is_ready(pod: ManagedPod) -> bool:
-    ready = ready_condition(pod)
-    return ready is not None and ready.status == "True"
+    for one in pod.status.conditions:  # not by `ready_condition`: a ReplicaSet asks for each of its pods
+        if one.type == "Ready":
+            return one.status == "True"
+    return False
 
 
 def available_at(pod: ManagedPod, min_ready_seconds: int) -> Millis | None:
@@ -59,6 +62,8 @@ def requeue_when_available(
     result: ResultBuilder, pods: Iterable[ManagedPod], min_ready_seconds: int, now: Millis
 ) -> None:
     """A ready pod becomes available without an event."""
+    if not min_ready_seconds:
+        return
     for pod in pods:
         at = available_at(pod, min_ready_seconds)
         result.requeue(at if at is not None and at > now else None)

@@ -21,9 +21,9 @@ from situate.core.reconcile.effects import (
 from situate.core.reconcile.naming import fresh_names
 from situate.core.reconcile.objects import ObjectLister, controller_ref, normal_event, ref_of, update_status
 from situate.core.reconcile.pods import (
-    available_at,
     deletion_order,
     is_active,
+    is_available,
     is_ready,
     is_terminating,
     new_pod,
@@ -44,7 +44,8 @@ def replica_set(one: ManagedReplicaSet, objects: ObjectLister, now: Millis, refu
         return ReconcileResult(claimed.effects)
     active = [pod for pod in claimed.mine if is_active(pod)]
     # 2. Update the status, then create or delete.
-    status = _status(one, active, sum(map(is_terminating, claimed.mine)), now, refused)
+    terminating = sum(map(is_terminating, claimed.mine)) if len(active) < len(claimed.mine) else 0
+    status = _status(one, active, terminating, now, refused)
     result = ResultBuilder(list(update_status(one, status, "replicas")))
     if one.metadata.deletion_timestamp is None:
         result.effects.extend(_manage(one, active, objects, now))
@@ -81,19 +82,30 @@ def _related(one: ManagedReplicaSet, objects: ObjectLister) -> list[ManagedPod]:
 def _status(
     one: ManagedReplicaSet, active: Sequence[ManagedPod], terminating: int, now: Millis, refused: str
 ) -> ReplicaSetStatus:
-    labels = one.spec.template.metadata.labels.items()
     ready = [pod for pod in active if is_ready(pod)]
-    times = [available_at(pod, one.spec.min_ready_seconds) for pod in ready]
+    wait_s = one.spec.min_ready_seconds
     return replace(
         one.status,
         replicas=len(active),
-        fully_labeled_replicas=sum(labels <= pod.metadata.labels.items() for pod in active),
+        fully_labeled_replicas=_fully_labeled(one, active),
         ready_replicas=len(ready),
-        available_replicas=sum(at is not None and at <= now for at in times),
+        available_replicas=sum(is_available(pod, wait_s, now) for pod in ready) if wait_s else len(ready),
         terminating_replicas=terminating,
         observed_generation=one.metadata.generation,
         conditions=_conditions(one, len(active), now, refused),
     )
+
+
+def _fully_labeled(one: ManagedReplicaSet, active: Sequence[ManagedPod]) -> int:
+    """How many have all labels of the template."""
+    wanted = one.spec.template.metadata.labels.items()
+    count, labels, has_all = 0, None, False
+    for pod in active:
+        if pod.metadata.labels is not labels:  # else as the one before
+            labels = pod.metadata.labels
+            has_all = wanted <= labels.items()
+        count += has_all
+    return count
 
 
 def _conditions(one: ManagedReplicaSet, active: int, now: Millis, refused: str) -> tuple[Condition, ...]:

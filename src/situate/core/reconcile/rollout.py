@@ -1,8 +1,9 @@
 """The next size of each ReplicaSet of a Deployment. Pure.
 
-Two guarantees hold after every step: all ReplicaSets together have at most `replicas + maxSurge` pods, and no deletion
-leaves fewer than `replicas - maxUnavailable` available. A status may lag behind its spec, so each count uses the more
-pessimistic one.
+Two guarantees hold after every step: all ReplicaSets together ask for at most `replicas + maxSurge` pods, and no
+deletion leaves fewer than `replicas - maxUnavailable` available. A status may lag behind its spec, so each count uses
+the more pessimistic one. As in Kubernetes, a pod more may exist for the moment until the ReplicaSet controller has
+deleted what an old ReplicaSet no longer asks for.
 """
 
 from collections.abc import Mapping, Sequence

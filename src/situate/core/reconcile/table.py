@@ -1,8 +1,8 @@
 """The controllers, and which of them a change concerns: the interface of this package.
 
-Call `reconcile` for every key of `concerned`, for each object that was added, changed or deleted, in its old and new
-version; again at `requeue_at`; and for everything after a restart. `garbage.collect` handles objects of every kind:
-call it for a changed or deleted object, its dependents and its owners. `namespace.namespace` handles a namespace that
+Call `reconcile` for every key of `concerned_by_change`, for each object that was added, changed or deleted; again at
+`requeue_at`; and for everything after a restart. `garbage.collect` handles objects of every kind: call it for
+`garbage.concerned_uids`. `namespace.namespace` handles a namespace that
 is being deleted: call it when it or its contents change. Nodes and the pods on them need `Heartbeats`; call the keys of
 `concerned_by_node` for nodes, and `zones.taint_lost_nodes` and `cleanup.clean_up` when they ask for it.
 """
@@ -15,7 +15,15 @@ from typing import Any, Final, TypeAlias
 
 from situate.core.model.apps import ControllerRevision, DaemonSet, Deployment, ManagedReplicaSet, ManagedStatefulSet
 from situate.core.model.batch import CronJob, Job
-from situate.core.model.managed import Budget, ManagedAccount, ManagedClaim, ManagedNamespace, ManagedPod
+from situate.core.model.managed import (
+    Budget,
+    ManagedAccount,
+    ManagedClaim,
+    ManagedNamespace,
+    ManagedPod,
+    ManagedResourceClaim,
+    ManagedResourceClaimTemplate,
+)
 from situate.core.model.managed_node import ManagedNode
 from situate.core.model.refs import Millis
 from situate.core.model.stored import StoredMeta, controller_of
@@ -27,6 +35,7 @@ from situate.core.reconcile.deployment import deployment
 from situate.core.reconcile.disruption import budget, budgets_of
 from situate.core.reconcile.effects import CreateObject, ReconcileResult
 from situate.core.reconcile.job import job, orphan_pod
+from situate.core.reconcile.job_tracking import is_tracked
 from situate.core.reconcile.namespace import default_account
 from situate.core.reconcile.nodes.eviction import reconcile_pod_on_node
 from situate.core.reconcile.nodes.health import reconcile_node
@@ -34,6 +43,8 @@ from situate.core.reconcile.nodes.heartbeats import Heartbeats
 from situate.core.reconcile.nodes.taints import OUT_OF_SERVICE, ready_report, repelled
 from situate.core.reconcile.objects import KINDS, ObjectLister
 from situate.core.reconcile.replicaset import replica_set
+from situate.core.reconcile.resourceclaim import claim_names, is_done, pod_claims, resource_claim
+from situate.core.reconcile.rollout import is_rolling
 from situate.core.reconcile.statefulset import stateful_set
 
 Controller: TypeAlias = Callable[[Any, ObjectLister, Millis], ReconcileResult]
@@ -50,6 +61,7 @@ CONTROLLERS: Final[Mapping[type, Controller]] = {
     Budget: budget,
     ManagedPod: orphan_pod,
     ManagedNamespace: default_account,
+    ManagedResourceClaim: resource_claim,
 }
 
 # Which controllers may adopt an object without one.
@@ -83,6 +95,8 @@ def reconcile(
         outcome = orphan_pod(one, objects, now)
         if not outcome.effects and heartbeats is not None:
             outcome = reconcile_pod_on_node(one, objects, heartbeats, now)
+        if not outcome.effects:
+            outcome = ReconcileResult(pod_claims(one, objects).effects, outcome.requeue_at)
     elif isinstance(one, ManagedReplicaSet):
         outcome = replica_set(one, objects, now, refused)
     elif isinstance(one, CronJob):
@@ -102,6 +116,19 @@ def concerned(changed: Any, objects: ObjectLister) -> list[Key]:
     return list(dict.fromkeys(_concerned(changed, objects)))
 
 
+def concerned_by_change(old: Any, new: Any, objects: ObjectLister) -> list[Key]:
+    """The controllers to call after an object was added, changed or deleted. One of the versions may be None."""
+    keys = [] if new is None else concerned(new, objects)
+    if old is not None and (new is None or _references(old.metadata) != _references(new.metadata)):
+        keys += concerned(old, objects)
+    return keys
+
+
+def _references(meta: StoredMeta) -> tuple[object, ...]:
+    """All that `concerned` reads of an object and that may change."""
+    return meta.labels, meta.owner_references, meta.finalizers
+
+
 def _concerned(changed: Any, objects: ObjectLister) -> Iterator[Key]:
     kind = type(changed)
     if kind is ManagedNode:
@@ -109,7 +136,7 @@ def _concerned(changed: Any, objects: ObjectLister) -> Iterator[Key]:
             yield DaemonSet, daemons.metadata.namespace, daemons.metadata.name
         return
     meta: StoredMeta = changed.metadata
-    if kind in CONTROLLERS:
+    if kind in CONTROLLERS and (kind is not ManagedPod or is_tracked(changed) or changed.spec.resource_claims):
         yield kind, meta.namespace, meta.name
     yield from _managers(kind, meta, objects)
     if kind is ManagedPod:
@@ -127,6 +154,29 @@ def _concerned(changed: Any, objects: ObjectLister) -> Iterator[Key]:
         for reference in meta.owner_references:
             if reference.kind == "StatefulSet":
                 yield ManagedStatefulSet, meta.namespace, reference.name
+    yield from _concerned_by_claims(changed, objects)
+
+
+def _concerned_by_claims(changed: Any, objects: ObjectLister) -> Iterator[Key]:
+    kind, meta = type(changed), changed.metadata
+    if kind is ManagedPod:
+        yield from _released_claims(changed, objects)
+    elif kind is ManagedResourceClaim or kind is ManagedResourceClaimTemplate:
+        for pod in objects.naming(kind, meta.namespace, meta.name):
+            yield ManagedPod, meta.namespace, pod.metadata.name
+
+
+def _released_claims(pod: ManagedPod, objects: ObjectLister) -> Iterator[Key]:
+    """The claims of a pod that is over."""
+    meta, extended = pod.metadata, pod.status.extended_resource_claim_status
+    if not pod.spec.resource_claims and extended is None:
+        return
+    current = objects.get(ManagedPod, meta.namespace, meta.name)
+    if current is None or current.metadata.uid != meta.uid or is_done(pod):
+        names = [*claim_names(pod), *([] if extended is None else [extended.resource_claim_name])]
+        names += (one.metadata.name for one in objects.controlled(ManagedResourceClaim, meta.namespace, meta.uid))
+        for name in names:
+            yield ManagedResourceClaim, meta.namespace, name
 
 
 def concerned_by_node(old: ManagedNode | None, new: ManagedNode | None, objects: ObjectLister) -> list[Key]:
@@ -178,4 +228,7 @@ def _managers(kind: type, meta: StoredMeta, objects: ObjectLister) -> Iterator[K
     # A recreating Deployment waits for the pods of its ReplicaSets.
     above = objects.get(ManagedReplicaSet, meta.namespace, owner.name) if manager is ManagedReplicaSet else None
     if above is not None and kind is ManagedPod:
-        yield from _managers(ManagedReplicaSet, above.metadata, objects)
+        for key in _managers(ManagedReplicaSet, above.metadata, objects):
+            top = objects.get(Deployment, key[1], key[2]) if key[0] is Deployment else None
+            if top is None or not is_rolling(top):
+                yield key

@@ -91,7 +91,7 @@ def _loads(cluster: Cluster) -> Iterator[str]:
     nonzero = np.zeros(nodes.nonzero.shape, object)
     for row in pods.rows.values():
         kind, node_row = pods.kind(row), pods.node_rows[row]
-        asked = pod_requests(kind.pod)
+        asked = pod_requests(kind.pod, by_container=cluster.rules.resize_counts_by_container)
         amounts = {CPU: asked.milli_cpu, MEMORY: asked.memory, EPHEMERAL_STORAGE: asked.ephemeral_storage, PODS: 1}
         for column, amount in amounts.items():
             requested[column, node_row] += amount

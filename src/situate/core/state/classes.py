@@ -6,14 +6,16 @@ share verdicts, scores and counts.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Mapping
 from enum import Enum, unique
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
+from msgspec import field
 
 from situate.core.model.annotations import annotations_read
-from situate.core.model.base import Labels
+from situate.core.model.base import EMPTY, Labels
+from situate.core.model.devices import ResourceClaim
 from situate.core.model.labels import parse_selector
 from situate.core.model.meta import OwnerReference, controller_of
 from situate.core.model.pod import Pod, PodAffinityTerm, PodSpec, PodStatus
@@ -21,6 +23,7 @@ from situate.core.model.requests import Requests, fit_requests, pod_requests, sc
 from situate.core.model.volumes import Volume
 from situate.core.state.matching import PodTerm
 from situate.core.state.vocab import Vocab
+from situate.core.versions import DEFAULT, KubernetesRules
 
 if TYPE_CHECKING:
     from situate.core.state.terms import CarriedTerm
@@ -35,6 +38,8 @@ FIXED_RESOURCES: Final = ("cpu", "memory", "ephemeral-storage", "pods")
 
 _encode: Final = msgspec.json.Encoder().encode
 
+T = TypeVar("T")
+
 
 @unique
 class TermKind(Enum):
@@ -43,9 +48,10 @@ class TermKind(Enum):
     PREFERRED_AFFINITY = "preferred affinity"
     PREFERRED_ANTI_AFFINITY = "preferred anti-affinity"
 
+    __hash__ = object.__hash__  # Enum's own is written in Python
 
-@dataclass(frozen=True, slots=True)
-class AffinityTerm:
+
+class AffinityTerm(msgspec.Struct, frozen=True, cache_hash=True):
     """One (anti-)affinity term of a pod: which pods it matches, in which topology, how strongly. Required ones weigh
     0."""
 
@@ -55,15 +61,13 @@ class AffinityTerm:
     weight: int
 
 
-@dataclass(frozen=True, slots=True)
-class HostPort:
+class HostPort(msgspec.Struct, frozen=True):
     ip: str
     protocol: str
     port: int
 
 
-@dataclass(eq=False, slots=True)
-class LabelGroup:
+class LabelGroup(msgspec.Struct, eq=False):
     """The classes whose pods have one namespace and one set of labels: no selector can tell them apart."""
 
     namespace: str
@@ -73,8 +77,7 @@ class LabelGroup:
     """The tallies that count pods of this group."""
 
 
-@dataclass(eq=False, slots=True)
-class PodClass:
+class PodClass(msgspec.Struct, eq=False):
     """Everything that scheduling reads of a pod, compiled; and where the pods of this class are."""
 
     id: int
@@ -107,6 +110,8 @@ class PodClass:
     group: LabelGroup
     holds_volumes: bool
     """Whether it has volumes that matter on nodes: disks and claims, not secrets and the like."""
+    requested_names: Mapping[str, int]
+    """Column of each resource that it requests by name, beside those that every node has."""
     carried: tuple[CarriedTerm, ...] = ()
     """The terms in the cluster's index that its bound pods carry, while it has any."""
     placed: dict[int, int] = field(default_factory=dict)
@@ -114,25 +119,58 @@ class PodClass:
     leaving: dict[int, int] = field(default_factory=dict)
     """Node row -> how many of those are being deleted."""
     total: int = 0
+    stand_in: PodClass | None = None
+    """The class that answers for it, as of `stand_in_version`: see `stand_ins`."""
+    stand_in_version: int = -1
+    demand: tuple[ResourceClaim, ...] | None = None
+    """For a class that stands in for pods with claims of their own: claims with the same specs as theirs."""
+    demand_specs: tuple[int, ...] = ()
+    compiled: dict[Hashable, Any] | None = None
+    """What plugins computed of the pod alone, by a key of theirs: see `compiled_once`."""
+
+    @property
+    def may_claim_devices(self) -> bool:
+        """By claims, or by extended resources that devices may serve."""
+        return bool(self.spec.resource_claims or self.requested_names)
 
     def terms_of(self, kind: TermKind) -> tuple[AffinityTerm, ...]:
         return tuple(term for term in self.terms if term.kind is kind)
 
 
-def signature(pod: Pod) -> bytes:
-    """Bytes that are equal for pods of one class."""
+def compiled_once(pod_class: PodClass, key: Hashable, compute: Callable[[PodClass], T]) -> T:
+    """A value that depends on the class alone, computed once."""
+    known = pod_class.compiled
+    if known is None:
+        known = pod_class.compiled = {}
+    found: T | None = known.get(key)
+    if found is None:
+        found = known[key] = compute(pod_class)
+    return found
+
+
+def signature(pod: Pod, *, alone: bool = False) -> bytes:
+    """Bytes that are equal for pods of one class. `alone`: the pod has its own."""
+    return unlabelled_signature(pod, alone=alone) + _encode(dict(pod.metadata.labels))
+
+
+def unlabelled_signature(pod: Pod, *, alone: bool = False) -> bytes:
+    """Bytes that are equal for pods that differ in nothing but their labels."""
     spec = what_is_read(pod.spec)
     metadata = pod.metadata
     owner = controller_of(metadata) if metadata.owner_references else None
     # The claim of a generic ephemeral volume or of a template is named after its pod: such a pod has its own class.
-    alone = None
-    if spec.volumes or spec.resource_claims:
-        generated = any(volume.ephemeral is not None for volume in spec.volumes) or any(
-            claim.resource_claim_name is None for claim in spec.resource_claims
-        )
-        alone = (metadata.name, metadata.uid) if generated else None
+    # So has a pod with a claim that others share, because the claim may be reserved for some of them.
+    generated = any(volume.ephemeral is not None for volume in spec.volumes)
+    own: object = (metadata.name, metadata.uid) if alone or generated or spec.resource_claims else None
+    if spec.resource_claims:
+        own = (own, pod.status.resource_claim_statuses)
     notes = annotations_read(metadata.annotations)
-    return _encode((metadata.namespace, dict(metadata.labels), spec, owner, alone, _resized(pod.status), notes))
+    return _encode((metadata.namespace, spec, owner, own, _resized(pod.status), notes))
+
+
+def signature_with(pod_class: PodClass, labels: Labels) -> bytes:
+    """The signature of a class as if its pods had these labels."""
+    return pod_class.signature[: -len(_encode(dict(pod_class.labels)))] + _encode(labels)
 
 
 def what_is_read(spec: PodSpec) -> PodSpec:
@@ -149,12 +187,16 @@ def what_is_read(spec: PodSpec) -> PodSpec:
 
 def _resized(status: PodStatus) -> object:
     """What a resize in place has reached, where the kubelet reports it: it counts in the requests."""
-    if not (status.container_statuses or status.init_container_statuses or status.allocated_resources):
+    if not status.container_statuses and not status.init_container_statuses and status.resources is None:
+        return None
+    reported = [one for one in status.container_statuses if one.resources is not None]
+    reported_inits = [one for one in status.init_container_statuses if one.resources is not None]
+    if not reported and not reported_inits and status.resources is None:
         return None
     infeasible = [(one.status, one.reason) for one in status.conditions if one.type == "PodResizePending"]
     return (
-        status.container_statuses,
-        status.init_container_statuses,
+        reported,
+        reported_inits,
         status.resources,
         dict(status.allocated_resources),
         infeasible,
@@ -164,12 +206,13 @@ def _resized(status: PodStatus) -> object:
 class ClassTable:
     """All pod classes, by signature, and the label groups they fall into."""
 
-    __slots__ = ("_by_signature", "_groups", "_next_id", "_resources", "groups_by_label")
+    __slots__ = ("_by_signature", "_next_id", "_resources", "_rules", "group_table", "groups_by_label")
 
-    def __init__(self, resources: Vocab) -> None:
+    def __init__(self, resources: Vocab, rules: KubernetesRules = DEFAULT) -> None:
         self._resources = resources
+        self._rules = rules
         self._by_signature: dict[bytes, PodClass] = {}
-        self._groups: dict[bytes, LabelGroup] = {}
+        self.group_table: dict[bytes, LabelGroup] = {}
         self._next_id = 0
         self.groups_by_label: dict[tuple[str, str], dict[LabelGroup, None]] = {}
 
@@ -183,12 +226,12 @@ class ClassTable:
         return list(self._by_signature.values())
 
     def groups(self) -> list[LabelGroup]:
-        return list(self._groups.values())
+        return list(self.group_table.values())
 
     def add(self, key: bytes, pod: Pod) -> tuple[PodClass, bool]:
         """Compile a new class; and whether its group is new too."""
         group, is_new = self._group_of(pod)
-        pod_class = compile_class(self._next_id, key, pod, group, self._resources)
+        pod_class = compile_class(self._next_id, key, pod, group, self._resources, self._rules)
         self._next_id += 1
         self._by_signature[key] = pod_class
         group.classes.append(pod_class)
@@ -201,7 +244,7 @@ class ClassTable:
         group.classes.remove(pod_class)
         if group.classes:
             return False
-        del self._groups[_group_key(group.namespace, group.labels)]
+        del self.group_table[_group_key(group.namespace, group.labels)]
         for pair in group.labels.items():
             bucket = self.groups_by_label[pair]
             del bucket[group]
@@ -212,10 +255,10 @@ class ClassTable:
     def _group_of(self, pod: Pod) -> tuple[LabelGroup, bool]:
         namespace, labels = pod.metadata.namespace, pod.metadata.labels
         key = _group_key(namespace, labels)
-        found = self._groups.get(key)
+        found = self.group_table.get(key)
         if found is not None:
             return found, False
-        group = self._groups[key] = LabelGroup(namespace, labels)
+        group = self.group_table[key] = LabelGroup(namespace, labels)
         for pair in labels.items():
             self.groups_by_label.setdefault(pair, {})[group] = None
         return group, True
@@ -225,35 +268,43 @@ def _group_key(namespace: str, labels: Labels) -> bytes:
     return _encode((namespace, sorted(labels.items())))
 
 
-def compile_class(id_: int, key: bytes, pod: Pod, group: LabelGroup, resources: Vocab) -> PodClass:
+def compile_class(
+    id_: int, key: bytes, pod: Pod, group: LabelGroup, resources: Vocab, rules: KubernetesRules = DEFAULT
+) -> PodClass:
     spec = what_is_read(pod.spec)
-    requests = pod_requests(pod)
+    requests = pod_requests(pod, by_container=rules.resize_counts_by_container)
     takes = _by_column(requests, resources)
     # The three ways to count requests differ only by these two.
     plain = spec.resources is None and _resized(pod.status) is None
+    asks = takes if plain else _by_column(fit_requests(pod), resources)
     affinity = spec.affinity.node_affinity if spec.affinity is not None else None
     required = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
+    metadata = pod.metadata
     return PodClass(
         id=id_,
         signature=key,
         pod=pod,
-        namespace=pod.metadata.namespace,
-        labels=pod.metadata.labels,
-        annotations=annotations_read(pod.metadata.annotations),
+        namespace=metadata.namespace,
+        labels=metadata.labels,
+        annotations=annotations_read(metadata.annotations),
         spec=spec,
-        owner=controller_of(pod.metadata),
+        owner=controller_of(metadata) if metadata.owner_references else None,
         priority=spec.priority or 0,
         requests=requests,
         takes=takes,
         nonzero=(requests.nonzero_milli_cpu, requests.nonzero_memory),
-        asks=takes if plain else _by_column(fit_requests(pod), resources),
+        asks=asks,
         weighs=requests if plain else score_requests(pod),
-        terms=_affinity_terms(pod),
+        terms=() if spec.affinity is None else _affinity_terms(pod),
         host_ports=_host_ports(spec),
-        affinity_key=_encode((sorted(spec.node_selector.items()), required)),
-        tolerations_key=_encode(spec.tolerations),
+        affinity_key=_encode((sorted(spec.node_selector.items()), required)) if spec.node_selector or required else b"",
+        tolerations_key=_encode(spec.tolerations) if spec.tolerations else b"",
         group=group,
-        holds_volumes=any(map(_is_held, spec.volumes)),
+        holds_volumes=bool(spec.volumes) and any(map(_is_held, spec.volumes)),
+        # The others come last.
+        requested_names={resources.names[at]: at for at, _ in asks if at >= len(FIXED_RESOURCES)}
+        if asks[-1][0] >= len(FIXED_RESOURCES)
+        else EMPTY,
     )
 
 
@@ -275,13 +326,23 @@ def _is_held(volume: Volume) -> bool:
 
 
 def _by_column(requests: Requests, resources: Vocab) -> tuple[tuple[int, int], ...]:
-    fixed = ((CPU, requests.milli_cpu), (MEMORY, requests.memory), (EPHEMERAL_STORAGE, requests.ephemeral_storage))
-    scalar = tuple((resources.intern(name), amount) for name, amount in requests.scalar.items() if amount)
-    return tuple((column, amount) for column, amount in fixed if amount) + ((PODS, 1), *scalar)
+    found = []
+    if requests.milli_cpu:
+        found.append((CPU, requests.milli_cpu))
+    if requests.memory:
+        found.append((MEMORY, requests.memory))
+    if requests.ephemeral_storage:
+        found.append((EPHEMERAL_STORAGE, requests.ephemeral_storage))
+    found.append((PODS, 1))
+    if requests.scalar:
+        found += [(resources.intern(name), amount) for name, amount in requests.scalar.items() if amount]
+    return tuple(found)
 
 
 def _host_ports(spec: PodSpec) -> tuple[HostPort, ...]:
     """As upstream, the ports of containers and of restartable init containers; 0.0.0.0 and no address are the same."""
+    if not spec.init_containers and len(spec.containers) == 1 and not spec.containers[0].ports:
+        return ()
     sidecars = [container for container in spec.init_containers if container.restart_policy == "Always"]
     return tuple(
         HostPort(port.host_ip or "0.0.0.0", port.protocol or "TCP", port.host_port)
@@ -312,7 +373,7 @@ def _affinity_terms(pod: Pod) -> tuple[AffinityTerm, ...]:
 
 def _pod_term(pod: Pod, term: PodAffinityTerm) -> PodTerm:
     """A term that names no namespace and selects none is about the pod's own."""
-    namespaces = tuple(sorted({*term.namespaces}))
+    namespaces = tuple(sorted({*term.namespaces})) if term.namespaces else ()
     if not namespaces and term.namespace_selector is None:
         namespaces = (pod.metadata.namespace,)
     chooser = None if term.namespace_selector is None else parse_selector(term.namespace_selector)

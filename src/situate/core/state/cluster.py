@@ -8,7 +8,7 @@ their own.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy.typing as npt
 
@@ -19,6 +19,7 @@ from situate.core.model.node import Node
 from situate.core.model.pod import Pod
 from situate.core.model.timestamp import epoch_ms
 from situate.core.state.attached import AttachedTable
+from situate.core.state.claim_stand_ins import ClaimStandIns
 from situate.core.state.classes import FIXED_RESOURCES, ClassTable, PodClass, signature
 from situate.core.state.devices import DeviceTable
 from situate.core.state.images import ImageTable
@@ -26,10 +27,12 @@ from situate.core.state.nodes import NONZERO_CPU, NONZERO_MEMORY, NodeTable
 from situate.core.state.objects import ObjectTable
 from situate.core.state.pods import NO_TIME, PodTable, leaving_as
 from situate.core.state.ports import PortTable
+from situate.core.state.stand_ins import StandIns
 from situate.core.state.terms import CarriedTerms
 from situate.core.state.topology import Tallies
 from situate.core.state.vocab import Vocab
 from situate.core.state.volumes import VolumeTable
+from situate.core.versions import DEFAULT, KubernetesRules
 
 TOUCHED_LIMIT: Final = 1 << 16
 """How many touched rows are remembered; a reader further behind starts from scratch."""
@@ -40,18 +43,28 @@ IDLE_CLASSES: Final = 1 << 14
 FINISHED_PHASES: Final = frozenset({"Succeeded", "Failed"})
 
 
+class Follower(Protocol):
+    """Something that is computed row by row from a node and the load on it."""
+
+    def update(self, row: int) -> None:
+        """A pod came to the row, or left it."""
+
+
 class Cluster:
     """Nodes and pods come, change and go; each method returns whether anything changed."""
 
-    def __init__(self) -> None:
+    def __init__(self, rules: KubernetesRules = DEFAULT) -> None:
+        self.rules = rules
         self.resources = Vocab(FIXED_RESOURCES)
         self.nodes = NodeTable(self.resources)
         self.pods = PodTable()
-        self.classes = ClassTable(self.resources)
+        self.classes = ClassTable(self.resources, rules)
+        self.stand_ins = StandIns()
         self.ports = PortTable()
         self.images = ImageTable()
         self.volumes = VolumeTable()
         self.objects = ObjectTable()
+        self.claim_stand_ins = ClaimStandIns(self.objects.devices)
         self.attached = AttachedTable(self.nodes, self.pods, self.volumes, self.objects.storage)
         self.devices: dict[str, DeviceTable] = {}
         """By the resource that stands for whole devices, built when they are first asked for."""
@@ -67,6 +80,9 @@ class Cluster:
         """What views computed row by row, and the position in `touched` up to which it is valid."""
         self.stamped: dict[Hashable, tuple[npt.NDArray[Any], int, Hashable]] = {}
         """The same for what depends on something more, with its stamp."""
+        self.followers: dict[Hashable, Follower] = {}
+        """What follows the load of rows, all up to `followed` in `touched`."""
+        self.followed = 0
         self.orphans: dict[str, dict[str, Pod]] = {}
         """Node name -> pods bound to a node that is not here (yet)."""
         self._beyond: dict[int, None] = {}
@@ -123,6 +139,7 @@ class Cluster:
         if node is not None:
             self.images.remove(row, node)
         self.nodes.remove(row)
+        self.objects.devices.inventory.forget_node(name)
         self.attached.touch(row)
         self._devices_moved(row)
         self._nodes_moved()
@@ -131,6 +148,7 @@ class Cluster:
     def _devices_moved(self, row: int) -> None:
         for table in self.devices.values():
             table.node_moved(row)
+        self.objects.devices.inventory.forget_node(self.nodes.names[row])
 
     def devices_of(self, resource: str) -> DeviceTable:
         """The devices that a resource stands for, counted from the pods when they are first asked for."""
@@ -144,6 +162,7 @@ class Cluster:
         self.memos.clear()
         self.derived.clear()
         self.stamped.clear()
+        self.followers.clear()
         self.nodes.forget_old_values()
         self.tallies.clear()
         self.terms.forget_counts()
@@ -151,7 +170,7 @@ class Cluster:
     # -- pods ----------------------------------------------------------------------------------------------------
 
     def class_of(self, pod: Pod) -> PodClass:
-        key = signature(pod)
+        key = signature(pod, alone=self.objects.devices.serve(pod))
         found = self.classes.find(key)
         return found if found is not None else self._new_class(key, pod)
 
@@ -163,6 +182,8 @@ class Cluster:
             self.memos.clear()
             self.derived.clear()
             self.stamped.clear()
+            self.followers.clear()
+        self.stand_ins.class_came(found)
         if new_group:
             self.tallies.add_group(found.group, self.objects.namespace_labels)
         self._idle[found] = None
@@ -172,6 +193,7 @@ class Cluster:
 
     def _forget_class(self, pod_class: PodClass) -> None:
         del self._idle[pod_class]
+        self.stand_ins.forget(pod_class)
         if self.classes.forget(pod_class):
             self.tallies.remove_group(pod_class.group)
 
@@ -183,8 +205,8 @@ class Cluster:
             return self.remove_pod(key)
         pod_row = self.pods.rows.get(key)
         if pod_row is not None:
-            if self._unchanged(pod_row, pod):
-                return False
+            if self._counts_as(pod_row, pod):
+                return self._set_start(pod_row, pod)
             self._take_off(pod_row)
         node_row = self.nodes.rows.get(node_name)
         if node_row is None:
@@ -342,17 +364,30 @@ class Cluster:
             del touched[:TOUCHED_LIMIT]
             self.touched_base += TOUCHED_LIMIT
 
-    def _unchanged(self, pod_row: int, pod: Pod) -> bool:
+    def _counts_as(self, pod_row: int, pod: Pod) -> bool:
+        """Whether nothing about a bound pod has changed, but perhaps its start."""
         pods, metadata = self.pods, pod.metadata
         return (
             pods.uids[pod_row] == metadata.uid
             and self.nodes.names[pods.node_rows[pod_row]] == pod.spec.node_name
             and pods.leaving[pod_row] == leaving_as(pod)
-            and pods.start_ms[pod_row] == _ms(pod.status.start_time)
             and pods.created_ms[pod_row] == _ms(metadata.creation_timestamp)
             and pods.devices.get(pod_row, "") == metadata.annotations.get(GPU_DEVICES, "")
-            and pods.kind(pod_row).signature == signature(pod)
+            and pods.kind(pod_row).signature == signature(pod, alone=self.objects.devices.serve(pod))
         )
+
+    def _set_start(self, pod_row: int, pod: Pod) -> bool:
+        """A bound pod may have started, as every pod does once; whether it has."""
+        start_ms = _ms(pod.status.start_time)
+        if self.pods.start_ms[pod_row] == start_ms:
+            return False
+        self.pods.start_ms[pod_row] = start_ms
+        node_row = self.pods.node_rows[pod_row]
+        here = self.nodes.pods[node_row]
+        del here[pod_row]
+        here[pod_row] = None  # the last to change is the last in the order of arrival
+        self._touch(node_row)
+        return True
 
     def _drop_homeless(self, key: str) -> bool:
         for node_name, pods in self.orphans.items():
@@ -370,7 +405,9 @@ class Cluster:
         before = self.attached.reached(item)
         changed = self.objects.put(item)
         if changed:
+            self.stand_ins.object_came(item)
             self.attached.touch(*before, *self.attached.reached(item))
+            self._touch_devices()
         return self._nodes_may_move(changed)
 
     def find_object(self, item: NamedObject) -> NamedObject | None:
@@ -378,7 +415,18 @@ class Cluster:
 
     def forget_object(self, item: NamedObject) -> bool:
         self.attached.touch(*self.attached.reached(item))
-        return self._nodes_may_move(self.objects.forget(item))
+        changed = self.objects.forget(item)
+        self._touch_devices()
+        return self._nodes_may_move(changed)
+
+    def _touch_devices(self) -> None:
+        """Mark the rows whose devices changed."""
+        touched = self.objects.devices.touched
+        for node in touched:
+            row = self.nodes.rows.get(node)
+            if row is not None:
+                self._touch(row)
+        touched.clear()
 
     def _nodes_may_move(self, changed: bool) -> bool:
         """A namespace selector may now match other namespaces, so every count by namespace may be wrong; and nodes may

@@ -5,7 +5,7 @@ A selector that demands one value of one label (most do) is indexed under that p
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -36,11 +36,15 @@ class LabelIndex(Generic[T]):
             if not bucket:
                 del self._anchored[anchor]
 
-    def candidates(self, labels: Mapping[str, str]) -> Iterator[T]:
+    def candidates(self, labels: Mapping[str, str]) -> list[T]:
         """Every item that might match these labels; each once, in a fixed order."""
-        if self._anchored:
+        found: list[T] = []
+        anchored = self._anchored
+        if anchored:
             for pair in labels.items():
-                bucket = self._anchored.get(pair)
+                bucket = anchored.get(pair)
                 if bucket is not None:
-                    yield from bucket
-        yield from self._loose
+                    found += bucket
+        if self._loose:
+            found += self._loose
+        return found

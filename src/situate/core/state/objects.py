@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from situate.core.model.base import Labels
 from situate.core.model.claims import volume_class
+from situate.core.model.devices import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
 from situate.core.model.group import CoschedulingPodGroup, PodGroup
 from situate.core.model.latency import LatencyTable
 from situate.core.model.named import NamedObject
@@ -25,6 +26,7 @@ from situate.core.model.storage import (
     VolumeAttachment,
 )
 from situate.core.model.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
+from situate.core.state.device_objects import DeviceObjects
 
 Key = tuple[str, str]
 """(namespace, name); the namespace of cluster-scoped objects is empty."""
@@ -62,6 +64,7 @@ class ObjectTable:
     def __init__(self) -> None:
         self.storage = StorageObjects()
         self.workloads = WorkloadObjects()
+        self.devices = DeviceObjects()
         self.budgets: dict[Key, PodDisruptionBudget] = {}
         self.pod_groups: dict[Key, PodGroup] = {}
         self.coscheduling_pod_groups: dict[Key, CoschedulingPodGroup] = {}
@@ -99,7 +102,7 @@ class ObjectTable:
 
     def _table_of(self, item: NamedObject) -> tuple[dict[Any, Any], str | Key]:
         namespace, name = item.metadata.namespace, item.metadata.name
-        storage, workloads = self.storage, self.workloads
+        storage, workloads, devices = self.storage, self.workloads, self.devices
         by_name: dict[type, dict[str, Any]] = {
             Namespace: self.namespaces,
             LatencyTable: self.latencies,
@@ -108,6 +111,9 @@ class ObjectTable:
             CSINode: storage.csi_nodes,
             CSIDriver: storage.csi_drivers,
             VolumeAttachment: storage.attachments,
+            DeviceClass: devices.classes,
+            ResourceSlice: devices.slices,
+            DeviceTaintRule: devices.taint_rules,
         }
         by_key: dict[type, dict[Key, Any]] = {
             PodDisruptionBudget: self.budgets,
@@ -115,6 +121,7 @@ class ObjectTable:
             CoschedulingPodGroup: self.coscheduling_pod_groups,
             PersistentVolumeClaim: storage.claims,
             CSIStorageCapacity: storage.capacities,
+            ResourceClaim: devices.claims,
         }
         by_namespace: dict[type, dict[str, dict[str, Any]]] = {
             Service: workloads.services,
@@ -138,6 +145,8 @@ class ObjectTable:
                 self.workloads.version += 1
             case LatencyTable():
                 self.latencies_version += 1
+            case DeviceClass() | ResourceSlice() | ResourceClaim() | DeviceTaintRule():
+                self.devices.changed(before, after)
             case PodDisruptionBudget() | PodGroup() | CoschedulingPodGroup():
                 pass  # read only for evictions and gangs, and no cached verdict depends on it
             case _:

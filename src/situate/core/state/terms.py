@@ -6,7 +6,7 @@ topology domain, indexed by the labels that they demand.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -35,6 +35,9 @@ class CarriedTerm:
     counts: IntColumn | None = None
     """Carriers by domain of the term's topology key, with a last slot for no label; None until asked for."""
     version: int = 0
+    anchored_in: tuple[str, ...] = ()
+    """Namespaces in which every pod with the anchor's label matches, and no other pod anywhere; empty if it is not that
+    simple."""
 
     def add(self, row: int, change: int) -> None:
         # The version moves even where nothing is counted: a reader may hold earlier counts.
@@ -66,6 +69,13 @@ class CarriedTerms:
     def __len__(self) -> int:
         return len(self._by_term)
 
+    def has_any(self, kinds: tuple[TermKind, ...]) -> bool:
+        """Whether a term of one of these kinds may be carried."""
+        for kind in kinds:  # noqa: SIM110 - a generator costs more than the question
+            if kind in self._index:
+                return True
+        return False
+
     def values(self) -> list[CarriedTerm]:
         return list(self._by_term.values())
 
@@ -75,7 +85,7 @@ class CarriedTerms:
         for term in pod_class.terms:
             entry = self._by_term.get(term)
             if entry is None:
-                entry = self._by_term[term] = CarriedTerm(term)
+                entry = self._by_term[term] = CarriedTerm(term, anchored_in=term.pods.anchored_namespaces)
                 self._index.setdefault(term.kind, LabelIndex()).add(term.pods.anchor, entry)
                 self.version += 1
             entry.classes[pod_class] = entry.classes.get(pod_class, 0) + 1
@@ -94,15 +104,20 @@ class CarriedTerms:
 
     def speaking_of(
         self, group: LabelGroup, kinds: tuple[TermKind, ...], namespaces: NamespaceLabels
-    ) -> Iterator[CarriedTerm]:
+    ) -> list[CarriedTerm]:
         """The carried terms of these kinds that match pods of this group."""
+        found: list[CarriedTerm] = []
         for kind in kinds:
             index = self._index.get(kind)
             if index is None:
                 continue
             for entry in index.candidates(group.labels):
-                if entry.term.pods.matches(group.namespace, group.labels, namespaces):
-                    yield entry
+                if simple := entry.anchored_in:
+                    if group.namespace in simple:
+                        found.append(entry)
+                elif entry.term.pods.matches(group.namespace, group.labels, namespaces):
+                    found.append(entry)
+        return found
 
     def counts(self, entry: CarriedTerm, domains_of: DomainsOf) -> IntColumn:
         """The carriers by domain, counted from the classes if domains changed since the last time."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
+from msgspec import Struct
 
 from situate.core.state.classes import ClassTable, LabelGroup, PodClass
 from situate.core.state.columns import IdColumn, IntColumn, Mask
@@ -25,8 +26,7 @@ FEW_ROWS: Final = 16
 """Up to this many rows are added one by one: setting up arrays takes longer."""
 
 
-@dataclass(frozen=True, slots=True)
-class Eligible:
+class Eligible(Struct, frozen=True, eq=False):
     """The nodes that a tally covers: a mask over all rows, and a key that is equal for equal masks."""
 
     key: Hashable
@@ -70,6 +70,9 @@ class Tallies:
 
     def __len__(self) -> int:
         return len(self._kept)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._kept
 
     def values(self) -> list[TopologyTally]:
         return list(self._kept.values())

@@ -9,11 +9,12 @@ A view records what was read through it (`reads`, `tallies_read`), so that a cac
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from typing import Final, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from situate.core.devices.allocated import NO_POOLS, PoolId, PoolUse
 from situate.core.model.base import INT64_MAX
 from situate.core.model.latency import PlaceLatencies
 from situate.core.model.node import Node
@@ -43,9 +44,18 @@ FEASIBLE: Final = 16
 """Read which nodes are feasible."""
 OVERLAY: Final = 32
 """Read what an overlay changes. The cluster never changes it."""
+DEVICES: Final = 64
+"""Read the devices of the cluster, or which resources they serve."""
+ROW_DEVICES: Final = 128
+"""Read the devices of each row, and what is in use of them."""
+CLAIMS: Final = 256
+"""Read claims for devices."""
 
 MEMO_CELLS: Final = 1 << 23
 """How many memos are kept between two changes of a node, in cells: a memo may have one per row."""
+
+
+NO_MEMO: Final[Any] = object()
 
 
 class OnARow(Protocol):
@@ -59,8 +69,11 @@ class View:
     __slots__ = (
         "_feasible",
         "added",
+        "claimed",
         "cluster",
         "given",
+        "is_plain",
+        "once",
         "reads",
         "removed",
         "row",
@@ -79,14 +92,22 @@ class View:
         added: Sequence[tuple[PodClass, int]] = (),
         given: Sequence[str] = (),
         feasible: Mask | None = None,
+        once: bool = False,
+        claimed: Mapping[PoolId, PoolUse] = NO_POOLS,
     ) -> None:
         self.cluster = cluster
         self.row = row
+        self.once = once
+        """Whether nobody keeps what is computed from it: then counts that few pods make up need not be kept either."""
         self.removed: Mapping[int, None] = removed or {}
         self.added = added
         self.given = given
         """The devices of the added pods, in their order, as in the annotation; empty: not known. Those at the end may
         be left out."""
+        self.is_plain = row is None and not removed and not added
+        """Whether it shows all rows of the cluster as it is."""
+        self.claimed = claimed
+        """What is in use of the pools that the added pods claim devices of."""
         self._feasible = None if feasible is None else sealed(feasible)
         self.size = cluster.nodes.size if row is None else 1
         self.rows = slice(0, self.size) if row is None else slice(row, row + 1)
@@ -114,19 +135,38 @@ class View:
             added=added,
             given=given or self.given,
             feasible=self._feasible,
+            claimed=self.claimed,
         )
+
+    def claiming(self, claimed: Mapping[PoolId, PoolUse]) -> View:
+        """The same cluster with this in use of these pools."""
+        made = self._like(row=self.row, feasible=self._feasible)
+        made.claimed = claimed
+        return made
 
     def _like(
         self, *, row: int | None, removed: Mapping[int, None] | None = None, feasible: Mask | None = None
     ) -> View:
         removed = self.removed if removed is None else removed
-        return View(self.cluster, row=row, removed=removed, added=self.added, given=self.given, feasible=feasible)
+        return View(
+            self.cluster,
+            row=row,
+            removed=removed,
+            added=self.added,
+            given=self.given,
+            feasible=feasible,
+            claimed=self.claimed,
+        )
 
     def at(self, row: int) -> View:
         """One row of the same cluster: every array has one entry. Domains and tallies are those of the whole."""
         return self._like(row=row)
 
     def scoring(self, feasible: Mask) -> View:
+        """For scoring the nodes that passed the filters. A view that nobody keeps becomes that itself."""
+        if self.once:
+            self._feasible = sealed(feasible) if feasible.flags.writeable else feasible
+            return self
         return self._like(row=self.row, feasible=feasible)
 
     @property
@@ -192,8 +232,8 @@ class View:
     def memo(self, key: Hashable, compute: Callable[[View], T]) -> T:
         """A value that depends on node rows alone, computed over all rows, once until a node changes."""
         memos = self.cluster.memos
-        if key in memos:
-            found: T = memos[key]
+        found: T = memos.get(key, NO_MEMO)
+        if found is not NO_MEMO:
             return found
         whole = View(self.cluster)
         made = compute(whole)

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from msgspec.structs import replace
 
 from core.reconcile.nodes.cases import NOT_READY, T0, UNREACHABLE, gone, node, patched, pod, seen, taint, tolerates
 from situate.core.model.managed import ManagedPod
 from situate.core.model.managed_node import ManagedNode
 from situate.core.model.stored import Condition, Owner
 from situate.core.reconcile.api_values import SECOND, format_time
-from situate.core.reconcile.effects import DeleteObject, PatchStatus, ReconcileResult, RecordEvent
-from situate.core.reconcile.nodes.eviction import is_at_risk, reconcile_pod_on_node
+from situate.core.reconcile.effects import (
+    DeleteObject,
+    LeaseVersion,
+    PatchStatus,
+    RebindPod,
+    ReconcileResult,
+    RecordEvent,
+)
+from situate.core.reconcile.nodes.eviction import REBIND, is_at_risk, reconcile_pod_on_node
+from situate.core.reconcile.nodes.heartbeats import Heartbeats
+from situate.core.reconcile.nodes.taints import OUT_OF_SERVICE
 from situate.core.reconcile.nodes.zones import LOOK_MS
 from situate.core.reconcile.objects import ObjectIndex
 
@@ -132,6 +144,106 @@ def test_nobody_leaves_when_everything_is_lost() -> None:
 def test_what_is_said_already_is_not_said_again() -> None:
     marked = Condition(type="DisruptionTarget", status="True", reason="DeletionByTaintManager")
     assert patched(look(pod(ready=marked), node("n", "True", taint("mine"))).effects) == EVICTED[1:]
+
+
+# Lost nodes whose agents promise to have stopped
+
+
+def heard(now: int, renewed_at: int, *, fenced: bool = True, on: ManagedNode | None = None) -> Heartbeats:
+    heartbeats = seen(OTHER, on or node("n", "Unknown", gone()))
+    heartbeats.lease_seen("other", "u", "just now", "9", now)
+    heartbeats.lease_seen("n", "u", "last", "17", renewed_at, 40 * SECOND, fenced=fenced)
+    return heartbeats
+
+
+def look_at_lost(
+    one: ManagedPod, renewed_at: int = T0, *, fenced: bool = True, on: ManagedNode | None = None
+) -> ReconcileResult:
+    lost = on or node("n", "Unknown", gone())
+    return reconcile_pod_on_node(
+        one, ObjectIndex([OTHER, lost, one]), heard(LATE, renewed_at, fenced=fenced, on=lost), LATE
+    )
+
+
+def rebinding(**fields: Any) -> ManagedPod:
+    one = pod(**fields)
+    return replace(one, metadata=replace(one.metadata, annotations={REBIND: "true"}))
+
+
+def test_a_terminating_pod_of_a_node_that_must_have_stopped_is_deleted_if_nobody_has_renewed_the_lease_since() -> None:
+    status, deletion = look_at_lost(pod(deleted=True)).effects
+    assert isinstance(status, PatchStatus)
+    assert isinstance(deletion, DeleteObject)
+    assert (status.patch, deletion.grace_s) == ({"phase": "Failed"}, 0)
+    assert status.lease == deletion.lease == LeaseVersion("n", "17")
+
+
+def test_it_stays_until_the_lease_has_expired_by_every_clock() -> None:
+    outcome = look_at_lost(pod(deleted=True), LATE - 40 * SECOND)
+    assert (outcome.effects, outcome.requeue_at) == ((), LATE + 8 * SECOND + 1)
+
+
+def test_it_stays_until_a_person_acts_if_the_agent_promises_nothing() -> None:
+    assert look_at_lost(pod(deleted=True), fenced=False) == ReconcileResult()
+
+
+def test_it_stays_on_a_node_whose_agent_says_itself_that_it_is_not_ready() -> None:
+    assert look_at_lost(pod(deleted=True), on=node("n", "False", taint(NOT_READY))) == ReconcileResult()
+
+
+def test_while_no_renewals_are_seen_nothing_is_known_to_have_stopped() -> None:
+    one, lost = pod(deleted=True), node("n", "Unknown", gone())
+    heartbeats = heard(LATE, T0)
+    heartbeats.end()
+    outcome = reconcile_pod_on_node(one, ObjectIndex([OTHER, lost, one]), heartbeats, LATE)
+    assert (outcome.effects, outcome.requeue_at) == ((), LATE + LOOK_MS)
+
+
+def test_a_pod_that_asks_for_it_is_rebound_instead() -> None:
+    rebind, event = look_at_lost(rebinding()).effects
+    assert isinstance(rebind, RebindPod)
+    assert isinstance(event, RecordEvent)
+    assert (rebind.resource_version, rebind.lease) == ("3", LeaseVersion("n", "17"))
+    assert event.reason == "Rebinding"
+
+
+@pytest.mark.parametrize(
+    "one, on",
+    [
+        pytest.param(pod(), None, id="not asked for"),
+        pytest.param(rebinding(), node("n", "False", taint(NOT_READY)), id="its agent is there and stops it"),
+        pytest.param(
+            replace(
+                rebinding(),
+                metadata=replace(
+                    rebinding().metadata, owner_references=(Owner(kind="ReplicaSet", uid="o", controller=True),)
+                ),
+            ),
+            None,
+            id="its controller creates another",
+        ),
+    ],
+)
+def test_other_pods_are_evicted_as_ever(one: ManagedPod, on: ManagedNode | None) -> None:
+    assert patched(look_at_lost(one, on=on).effects) == EVICTED
+
+
+def test_a_pod_that_asks_to_be_rebound_stays_where_it_is_if_its_node_promises_nothing() -> None:
+    assert look_at_lost(rebinding(), fenced=False) == ReconcileResult()
+    assert look_at_lost(rebinding(), fenced=False, on=node("n", "True", taint(OUT_OF_SERVICE))) == ReconcileResult()
+    out_of_service = node("n", "Unknown", gone(), taint(OUT_OF_SERVICE))
+    rebind, _ = look_at_lost(rebinding(), fenced=False, on=out_of_service).effects
+    assert isinstance(rebind, RebindPod)
+
+
+def test_a_pod_of_a_deleted_node_is_rebound_too_when_nobody_can_run_it() -> None:
+    one, heartbeats = rebinding(), seen(OTHER)
+    heartbeats.node_missed("n", T0)
+    objects = ObjectIndex([OTHER, one])
+    assert reconcile_pod_on_node(one, objects, heartbeats, T0 + 39 * SECOND).effects == ()
+    rebind, _ = reconcile_pod_on_node(one, objects, heartbeats, T0 + 40 * SECOND).effects
+    assert isinstance(rebind, RebindPod)
+    assert rebind.lease == LeaseVersion("n", "")
 
 
 # Nodes that are not there

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from situate.core.model.base import Model
+from situate.core.model.devices import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
 from situate.core.model.group import CoschedulingPodGroup, PodGroup
 from situate.core.model.node import Node
 from situate.core.model.pod import Pod
@@ -20,6 +21,7 @@ from situate.core.model.storage import (
     StorageClass,
     VolumeAttachment,
 )
+from situate.core.model.validate.devices import resource_claim_problems, slice_problems
 from situate.core.model.validate.group import group_problems
 from situate.core.model.validate.meta import metadata_problems
 from situate.core.model.validate.node import node_problems
@@ -45,8 +47,11 @@ _CHECKS: Final[Mapping[type[Model], Callable[[Any], Problems]]] = {
     CoschedulingPodGroup: group_problems,
     ReplicaSet: selector_problems,
     StatefulSet: selector_problems,
+    ResourceSlice: slice_problems,
+    ResourceClaim: resource_claim_problems,
     **dict.fromkeys(
-        (Namespace, Service, ReplicationController, CSINode, CSIDriver, VolumeAttachment), lambda _: iter(())
+        (DeviceClass, DeviceTaintRule, Namespace, Service, ReplicationController, CSINode, CSIDriver, VolumeAttachment),
+        lambda _: iter(()),
     ),
 }
 

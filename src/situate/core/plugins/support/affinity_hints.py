@@ -1,10 +1,13 @@
 """Queueing hints of InterPodAffinity: the events that may make it accept a node that it refused.
 
 The plugin refuses a pod by its own terms or by the anti-affinity of bound pods. The event does not tell which, so each
-hint checks both.
+hint checks both. Terms are read by the rules under which they match most: a hint may wake a pod in vain, but must not
+miss it.
 """
 
 from __future__ import annotations
+
+from msgspec.structs import replace
 
 from situate.core.contract import Wake, WakeEvent
 from situate.core.model.base import EMPTY, Labels
@@ -35,17 +38,19 @@ def affinity_hint(pod: PodClass, event: WakeEvent) -> bool:
             return True
 
 
-def for_pending_pod(pods: PodTerm) -> PodTerm:
+def for_pending_pod(pods: PodTerm, *, sees_no_labels: bool) -> PodTerm:
     """The term as Kubernetes evaluates it for a pending pod.
 
-    Kubernetes lists the namespaces that the selector matches, and then evaluates the selector once more, on no labels.
-    A selector that matches no labels (NotIn, DoesNotExist) therefore matches pods in every namespace. For a bound pod,
-    it evaluates the same term on the namespace's labels only.
+    Kubernetes lists the existing namespaces that the selector matches. By the rules of older versions, it then
+    evaluates the selector once more, on no labels: one that matches no labels (NotIn, DoesNotExist) therefore matches
+    pods in every namespace. For a bound pod, it evaluates the same term on the namespace's labels only.
     """
     chooser = pods.namespace_selector
-    if chooser is not None and chooser.matches(EMPTY):
+    if chooser is None or not chooser.matches(EMPTY):
+        return pods
+    if sees_no_labels or not chooser.requirements:
         return PodTerm((), EVERYTHING, pods.selector)
-    return pods
+    return replace(pods, only_existing=True)
 
 
 def _namespaces(event: WakeEvent) -> NamespaceLabels:
@@ -58,13 +63,15 @@ def _namespaces(event: WakeEvent) -> NamespaceLabels:
 def _is_wanted(pod: PodClass, other: PodClass, namespaces: NamespaceLabels) -> bool:
     """Whether the other pod matches every affinity term of this pod."""
     near = pod.terms_of(TermKind.REQUIRED_AFFINITY)
-    return bool(near) and all(_speaks(for_pending_pod(term.pods), other, namespaces) for term in near)
+    return bool(near) and all(
+        _speaks(for_pending_pod(term.pods, sees_no_labels=True), other, namespaces) for term in near
+    )
 
 
 def _unwanted(pod: PodClass, other: PodClass, namespaces: NamespaceLabels) -> list[bool]:
     """For each anti-affinity term of the pod, whether it matches the other pod."""
     apart = pod.terms_of(TermKind.REQUIRED_ANTI_AFFINITY)
-    return [_speaks(for_pending_pod(term.pods), other, namespaces) for term in apart]
+    return [_speaks(for_pending_pod(term.pods, sees_no_labels=True), other, namespaces) for term in apart]
 
 
 def _speaks(term: PodTerm, other: PodClass, namespaces: NamespaceLabels) -> bool:

@@ -7,13 +7,15 @@ A plugin declares its arguments beside itself. The configuration decodes, defaul
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import ClassVar, Final, TypeVar
 
 from msgspec.structs import replace
 
 from situate.core.model.base import Int32, Int64, Model
-from situate.core.model.field_errors import child, duplicate, index, invalid
+from situate.core.model.field_errors import child, duplicate, index, invalid, required
 from situate.core.model.names import qualified_name_problems
+from situate.core.versions import KubernetesRules
 
 Args = TypeVar("Args", bound="PluginArgs")
 
@@ -32,8 +34,16 @@ class PluginArgs(ArgModel, frozen=True):
         """With the defaults that depend on other fields."""
         return self
 
+    def with_rules(self: Args, rules: KubernetesRules) -> Args:
+        """With the defaults that depend on the version of Kubernetes."""
+        return self
+
     def validate(self, path: str) -> list[str]:
         """Every problem, in kube-scheduler's words and order. `path` is the field that holds the arguments."""
+        return []
+
+    def rule_problems(self, path: str, rules: KubernetesRules) -> list[str]:
+        """The problems by the rules of a version of Kubernetes; they follow those of `validate`."""
         return []
 
 
@@ -81,6 +91,21 @@ def repeated_name(path: str, resources: Sequence[ResourceSpec], i: int) -> list[
 
 def range_problems(path: str, amount: float, least: int, most: int) -> list[str]:
     return [] if least <= amount <= most else [invalid(path, amount, f"not in valid range [{least}, {most}]")]
+
+
+def shape_problems(path: str, shape: Sequence[UtilizationShapePoint]) -> list[str]:
+    if not shape:
+        return [required(path, "at least one point must be specified")]
+    problems = []
+    for i, (last, point) in enumerate(pairwise(shape), start=1):
+        if last.utilization >= point.utilization:
+            detail = "values must be sorted in increasing order"
+            problems.append(invalid(child(index(path, i), "utilization"), point.utilization, detail))
+            break
+    for i, point in enumerate(shape):
+        problems += range_problems(child(index(path, i), "utilization"), point.utilization, 0, 100)
+        problems += range_problems(child(index(path, i), "score"), point.score, 0, 10)
+    return problems
 
 
 def label_name_problems(path: str, name: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Simulates what becomes of a node's free GPUs as the expected pods arrive one after another.
+"""Simulates what becomes of a node's free GPUs and cpu as the expected pods arrive one after another.
 
 A future is a sequence of pods from a mix, simulated on one node: each pod that fits goes to the fullest device with
 room for it, each other pod goes elsewhere. What is free in the end stays unused, for lack of fitting pods, cpu or
@@ -61,6 +61,8 @@ class Future:
     """At n, the pods that need several whole devices, at most n."""
     by_labels: tuple[int, ...]
     """At n, the pods that nodes with the n-th kind of labels accept."""
+    without: int
+    """The pods that need no device."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,10 @@ class Futures:
     pods_per_device: int
     heeds_memory: bool
     """Whether any pod requests memory."""
-    kept: dict[Room, int]
+    gpu: int
+    """The demand of the whole mix, in thousandths, times the weights."""
+    cpu: int
+    kept: dict[Room, tuple[int, int]]
 
 
 def expected(mix: Mix) -> list[Expected]:
@@ -93,11 +98,15 @@ def expected(mix: Mix) -> list[Expected]:
     return sorted(found, key=lambda pod: (-pod.weight, pod.milli_cpu, pod.devices, pod.milli, pod.memory, pod.at))
 
 
-def futures_of(mix: Mix, count: int, pods_per_device: int, most_devices: int) -> Futures | None:
-    """`count` futures of a mix, each long enough for the node with the most devices; None for an empty mix."""
+def futures_of(
+    mix: Mix, others: Sequence[Expected], count: int, pods_per_device: int, most_devices: int
+) -> Futures | None:
+    """`count` futures of a mix, each long enough for the node with the most devices; None for an empty mix. `others`
+    are expected pods without GPUs."""
     pods = expected(mix)
     if not pods:
         return None
+    pods += others
     kinds, labels = _kinds(mix)
     cpus, memories, shares = (
         tuple(sorted(dict.fromkeys(amounts)))
@@ -119,10 +128,13 @@ def futures_of(mix: Mix, count: int, pods_per_device: int, most_devices: int) ->
                 _rising([pod.memory for pod in drawn], memories),
                 _rising([pod.milli if pod.devices == 1 else DEVICE_MILLI + 1 for pod in drawn], shares),
                 tuple(_bits([1 < pod.devices <= whole for pod in drawn]) for whole in range(most_devices + 1)),
-                tuple(_bits([kind[pod.at] for pod in drawn]) for kind in kinds),
+                tuple(_bits([not pod.devices or kind[pod.at] for pod in drawn]) for kind in kinds),
+                _bits([not pod.devices for pod in drawn]),
             )
         )
-    return Futures(tuple(futures), cpus, memories, shares, labels, pods_per_device, memories[-1] > 0, {})
+    gpu = sum(pod.weight * pod.devices * pod.milli for pod in pods)
+    cpu = sum(pod.weight * pod.milli_cpu for pod in pods)
+    return Futures(tuple(futures), cpus, memories, shares, labels, pods_per_device, memories[-1] > 0, gpu, cpu, {})
 
 
 def _kinds(mix: Mix) -> tuple[list[list[bool]], IntColumn | None]:
@@ -142,27 +154,46 @@ def _rising(asked: Sequence[int], levels: Sequence[int]) -> tuple[int, ...]:
     return (0, *(_bits([amount <= level for amount in asked]) for level in levels))
 
 
-def left_over(futures: Futures, room: Room) -> int:
-    """What all futures together leave unused on a node with this free capacity."""
+def left_over(futures: Futures, room: Room) -> tuple[int, int]:
+    """What all futures together leave unused on a node with this free capacity: of its GPUs, and of its cpu."""
     kept = futures.kept
     if room not in kept:
         if len(kept) >= MOST_KEPT:
             kept.clear()
-        kept[room] = sum(_left(futures, future, room) for future in futures.futures)
+        left = [_left(futures, future, room) for future in futures.futures]
+        kept[room] = sum(gpu for gpu, _ in left), sum(cpu for _, cpu in left)
     return kept[room]
 
 
-def _left(futures: Futures, future: Future, room: Room) -> int:
+def cpu_price(futures: Futures, free_gpu: int, free_cpu: int, scale: int) -> int:
+    """What a unit of unused cpu is worth, in units of GPU times `scale`, if so much is free in the whole cluster.
+
+    If the mix needs more cpu than there is, every GPU that stays unused does so for lack of cpu: then cpu is worth the
+    GPUs that the mix would use with it. While there is plenty of cpu, it is worth next to nothing.
+    """
+    needed, there = free_gpu * futures.cpu, futures.gpu * free_cpu
+    if not needed:
+        return 0
+    if needed >= there:
+        needed = there = 1
+    return scale * futures.gpu * needed**3 // (futures.cpu * there**3)
+
+
+def _left(futures: Futures, future: Future, room: Room) -> tuple[int, int]:
     """Simulate a future. It jumps from one fitting pod to the next and skips the others at once."""
     devices, milli_cpu, memory, count, kind = room
     free = list(devices)
     whole = free.count(DEVICE_MILLI)
     cpus, memories, shares, heeds_memory = futures.cpus, futures.memories, futures.shares, futures.heeds_memory
     by_cpu, by_share, by_devices, pods = future.by_cpu, future.by_share, future.by_devices, future.pods
+    without = future.without
     coming = future.by_labels[kind] & ((1 << futures.pods_per_device * count) - 1)
-    while free:
+    while True:
         fitting = coming & by_cpu[bisect_right(cpus, milli_cpu)]
-        fitting &= by_share[bisect_right(shares, free[-1])] | by_devices[whole]
+        if free:
+            fitting &= by_share[bisect_right(shares, free[-1])] | by_devices[whole] | without
+        else:
+            fitting &= without
         if heeds_memory:
             fitting &= future.by_memory[bisect_right(memories, memory)]
         if not fitting:
@@ -173,6 +204,8 @@ def _left(futures: Futures, future: Future, room: Room) -> int:
         milli_cpu -= pod.milli_cpu
         memory -= pod.memory
         asked = pod.milli
+        if not pod.devices:
+            continue
         if pod.devices > 1:
             del free[-pod.devices :]
             whole -= pod.devices
@@ -182,4 +215,4 @@ def _left(futures: Futures, future: Future, room: Room) -> int:
             whole -= 1
         if before > asked:
             insort(free, before - asked)
-    return sum(free)
+    return sum(free), milli_cpu

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from situate.core.contract import MAX_SCORE, Scores
+from situate.core.contract import FITS, MAX_SCORE, Codes, Scores
 from situate.core.state.columns import IntColumn, Mask, sealed
 from situate.core.state.view import View
 
@@ -64,7 +64,13 @@ def rank_scores(raw: IntColumn, feasible: Mask) -> Scores:
 def constant(value: int, view: View) -> Scores:
     """The same score for every row of the view, stored once."""
     whole = view.memo(("constant", value), lambda whole: np.broadcast_to(np.int64(value), whole.size))
-    return whole[view.rows]
+    return whole if view.row is None else whole[view.rows]
+
+
+def fits_everywhere(view: View) -> Codes:
+    """The verdict that every row fits, stored once."""
+    whole = view.memo(("fits",), lambda whole: np.broadcast_to(np.uint8(FITS), whole.size))
+    return whole if view.row is None else whole[view.rows]
 
 
 def ranked(values: IntColumn, whole: View, *, reverse: bool = False) -> Ranking:
@@ -83,7 +89,7 @@ def cached_scores(key: Hashable, rank: Callable[[View], Ranking], view: View, *,
     """The scores of a ranking that depends on nodes alone, normalized over the feasible nodes of the view."""
     found = view.memo(key, rank)
     if not isinstance(found, NodeRanking):
-        return found[view.rows]
+        return found if view.row is None else found[view.rows]
     values = found.values
     if view.size != len(values):
         return normalized(values[view.rows], view.feasible, reverse=reverse)

@@ -8,7 +8,7 @@ above that, integers are divided one by one.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 import numpy as np
@@ -16,13 +16,18 @@ import numpy as np
 from situate.core.contract import MAX_SCORE, Scores
 from situate.core.model.requests import Requests
 from situate.core.model.resources import is_scalar
-from situate.core.plugins.support.arguments import CPU_AND_MEMORY, ResourceSpec
+from situate.core.plugins.support.arguments import CPU_AND_MEMORY, ResourceSpec, UtilizationShapePoint
+from situate.core.plugins.support.device_counts import Amount, amounts, amounts_at, device_counts
+from situate.core.plugins.support.load_columns import SMALL_AMOUNTS, FreePercentages, SmallIntColumn
 from situate.core.state.classes import CPU, MEMORY, PodClass
 from situate.core.state.columns import FloatColumn, Mask
+from situate.core.state.followers import following
 from situate.core.state.view import View
 
 EXACT_FLOATS: Final = 1 << 53
 MAX_UTILIZATION: Final = 100
+SHAPE_SCALE: Final = MAX_SCORE // 10
+"""The configuration gives the scores of a shape as 0..10."""
 
 Strategy = Literal["LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"]
 
@@ -33,6 +38,11 @@ class ShapePoint:
 
     utilization: int
     score: int
+
+
+def scaled_shape(points: Sequence[UtilizationShapePoint]) -> tuple[ShapePoint, ...]:
+    """The shape of a configuration, which gives scores as 0..10."""
+    return tuple(ShapePoint(point.utilization, point.score * SHAPE_SCALE) for point in points)
 
 
 def request_of(requests: Requests, name: str, *, nonzero: bool) -> int:
@@ -75,6 +85,8 @@ class Capacity:
     """The rows that have none of it; None if every node has some."""
     exact: bool
     """Whether a hundred times the amount is exact as a float."""
+    small: bool
+    """Whether percentages can be added up from parts: see `FreePercentages`."""
 
 
 def capacity(view: View, column: int) -> Capacity:
@@ -82,14 +94,19 @@ def capacity(view: View, column: int) -> Capacity:
         allocatable = whole.allocatable(column)
         missing = allocatable == 0
         none_missing = not (missing & whole.present).any()
-        exact = int(allocatable.max(initial=0)) * MAX_SCORE < EXACT_FLOATS
-        return Capacity(np.maximum(allocatable, 1).astype(np.float64), None if none_missing else missing, exact)
+        most = int(allocatable.max(initial=0))
+        return Capacity(
+            divisor=np.maximum(allocatable, 1).astype(np.float64),
+            missing=None if none_missing else missing,
+            exact=most * MAX_SCORE < EXACT_FLOATS,
+            small=most < SMALL_AMOUNTS,
+        )
 
     found = view.memo(("capacity", column), compute)
     rows, missing = view.rows, found.missing
     if view.size == len(found.divisor):
         return found
-    return Capacity(found.divisor[rows], None if missing is None else missing[rows], found.exact)
+    return replace(found, divisor=found.divisor[rows], missing=None if missing is None else missing[rows])
 
 
 def used_column(view: View, column: int, *, nonzero: bool) -> FloatColumn:
@@ -168,7 +185,14 @@ class Scoring:
     shape: tuple[ShapePoint, ...] = ()
 
     def score(self, pod: PodClass, view: View) -> Scores:
+        if view.is_plain and self.strategy == "LeastAllocated" and self.resources == CPU_AND_MEMORY:
+            free = following(view, LeastAllocated, (CPU, MEMORY))
+            if free.is_exact:
+                return free.scores(pod.weighs.nonzero_milli_cpu, pod.weighs.nonzero_memory)
         columns = scored_columns(self.resources, pod.weighs, view, nonzero=True)
+        if counts := device_counts(self.resources, pod, view):
+            rows = amounts(columns, counts, view, nonzero=True)
+            return np.fromiter((self._score_of(row) for row in rows), np.int64, len(rows))
         if self.strategy == "RequestedToCapacityRatio":
             return self._by_shape(columns, view)
         total: FloatColumn | None = None
@@ -208,6 +232,9 @@ class Scoring:
     def scorer_at(self, pod: PodClass, view: View) -> Callable[[int], int]:
         """The scalar twin of `score`. Precomputes all that does not depend on the row."""
         columns = scored_columns(self.resources, pod.weighs, view, nonzero=True)
+        if counts := device_counts(self.resources, pod, view):
+            at = amounts_at(columns, counts, view, nonzero=True)
+            return lambda row: self._score_of(at(row))
         nodes = view.cluster.nodes
         cells = [
             (
@@ -224,10 +251,42 @@ class Scoring:
             return lambda row: _most_at(cells, row)
         return lambda row: _shaped_at(cells, self.shape, row)
 
+    def _score_of(self, row: Sequence[Amount]) -> int:
+        """The score by the amounts of one row."""
+        cells = [((room,), (used,), amount, weight) for room, used, amount, weight in row]
+        if self.strategy == "LeastAllocated":
+            return _least_at(cells, 0)
+        if self.strategy == "MostAllocated":
+            return _most_at(cells, 0)
+        return _shaped_at(cells, self.shape, 0)
+
 
 LEAST_ALLOCATED: Final = Scoring()
 
-Cells = Sequence[tuple["memoryview[int]", "memoryview[int]", int, int]]
+
+class LeastAllocated:
+    """The score by the free percentage of two resources that weigh the same."""
+
+    __slots__ = ("_first", "_second", "is_exact")
+
+    def __init__(self, view: View, columns: tuple[int, int]) -> None:
+        rooms = [capacity(view, column) for column in columns]
+        self.is_exact = all(room.small and room.missing is None for room in rooms)
+        """Whether every node has some of both, and not too much for `FreePercentages`. Else it knows no scores."""
+        self._first, self._second = (FreePercentages(view, column) for column in columns)
+
+    def update(self, row: int) -> None:
+        self._first.update(row)
+        self._second.update(row)
+
+    def scores(self, first: int, second: int) -> SmallIntColumn:
+        """Of a pod that requests so much of both, as a new array."""
+        total = self._first.after(first)
+        total += self._second.after(second)
+        return np.right_shift(total, 1, out=total)
+
+
+Cells = Sequence[tuple["memoryview[int] | tuple[int, ...]", "memoryview[int] | tuple[int, ...]", int, int]]
 
 
 def _least_at(cells: Cells, row: int) -> int:

@@ -14,6 +14,7 @@ from situate.core.contract import (
     Discerning,
     Failure,
     Filter,
+    NodeFailures,
     Reason,
     Refusal,
     Verdict,
@@ -54,7 +55,8 @@ class FilterOnly(_SingleStage):
             return []
         if isinstance(self.plugin, Detailed):
             return self.plugin.details(pod, view)
-        return [(reason.text, verdict == code) for code, reason in enumerate(self.plugin.reasons, 1)]
+        codes = verdict.codes if isinstance(verdict, NodeFailures) else verdict
+        return [(reason.text, codes == code) for code, reason in enumerate(self.plugin.reasons, 1)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,8 @@ class PreFilterOnly(_SingleStage):
 
     def check(self, pod: PodClass, view: View) -> Verdict:
         verdict = self.plugin.check(pod, view)
+        if isinstance(verdict, NodeFailures):
+            verdict = verdict.codes
         if not isinstance(verdict, np.ndarray):
             return verdict
         ruled_out = verdict == RULED_OUT

@@ -5,11 +5,11 @@ The result depends only on the pod's class and on nodes; pods are counted each t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import numpy as np
+from msgspec import Struct
 
 from situate.core.model.base import Labels
 from situate.core.model.labels import Selector, parse_selector, selector_of
@@ -30,8 +30,7 @@ DO_NOT_SCHEDULE: Final = "DoNotSchedule"
 SCHEDULE_ANYWAY: Final = "ScheduleAnyway"
 
 
-@dataclass(frozen=True, slots=True)
-class Constraint:
+class Constraint(Struct, frozen=True):
     """A parsed constraint."""
 
     max_skew: int
@@ -48,7 +47,7 @@ def parse_constraints(
     constraints: Iterable[TopologySpreadConstraint], action: str, labels: Labels
 ) -> tuple[Constraint, ...]:
     """The constraints with this action of a pod with these labels, or SelectorError."""
-    return tuple(_parsed(one, own_selector(one, labels)) for one in constraints if one.when_unsatisfiable == action)
+    return tuple([_parsed(one, own_selector(one, labels)) for one in constraints if one.when_unsatisfiable == action])
 
 
 def default_constraints(
@@ -72,14 +71,15 @@ def _parsed(constraint: TopologySpreadConstraint, selector: Selector) -> Constra
 def own_selector(constraint: TopologySpreadConstraint, labels: Labels) -> Selector:
     """The constraint's selector, narrowed to pods that agree with this one on the labels of `matchLabelKeys`."""
     selector = parse_selector(constraint.label_selector)
+    if not constraint.match_label_keys:
+        return selector
     agreed = {key: labels[key] for key in constraint.match_label_keys if key in labels}
     if selector.nothing or not agreed:
         return selector
     return selector_of((*selector.requirements, *exactly(agreed)))
 
 
-@dataclass(frozen=True, slots=True)
-class MatchCounter:
+class MatchCounter(Struct, frozen=True):
     """The pods that a constraint counts, the topology key, and the nodes that count."""
 
     topology_key: str
@@ -113,7 +113,9 @@ def counted(pod: PodClass, constraint: Constraint, keys: tuple[str, ...], view: 
     )
 
 
-def keys_of(constraints: Iterable[Constraint]) -> tuple[str, ...]:
+def keys_of(constraints: Sequence[Constraint]) -> tuple[str, ...]:
+    if len(constraints) == 1:
+        return (constraints[0].topology_key,)
     return tuple(sorted({constraint.topology_key for constraint in constraints}))
 
 
@@ -135,19 +137,18 @@ def _eligible(pod: PodClass, constraint: Constraint, keys: tuple[str, ...], view
     affinity_key = None if allowed is None else pod.affinity_key
     tolerations_key = pod.tolerations_key if constraint.honors_taints else None
     key = (NAME, "eligible", keys, affinity_key, tolerations_key)
+    # Required keys include the constraint's own, and a count by that key skips nodes without it.
+    might = (constraint.topology_key,) if keys else ()
 
-    def mask_over(whole: View) -> Mask:
+    def among(whole: View) -> Eligible | None:
         mask = keyed_nodes(keys, whole).copy()
         if allowed is not None:
             mask &= allowed
         if constraint.honors_taints:
             mask &= _tolerated(pod, whole)
-        return sealed(mask)
+        return None if mask[keyed_nodes(might, whole)].all() else Eligible(key, sealed(mask))
 
-    mask = view.memo(key, mask_over)
-    # Required keys include the constraint's own, and a count by that key skips nodes without it.
-    might = keyed_nodes((constraint.topology_key,) if keys else (), view)
-    return None if mask[might].all() else Eligible(key, mask)
+    return view.memo((*key, "of", might), among)
 
 
 def _tolerated(pod: PodClass, view: View) -> Mask:

@@ -6,15 +6,17 @@ hostnames do not drown out zones; maxSkew is added to every node, so that small 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import log
+from math import floor, log
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
-from situate.core.contract import MAX_SCORE, Scores
+from situate.core.contract import MAX_SCORE, DomainScores, Scores
+from situate.core.plugins.support.domains import FEW_DOMAINS, rows_by_domain
 from situate.core.plugins.support.spread_constraints import (
+    NAME,
     Constraint,
     MatchCounter,
     counted,
@@ -32,8 +34,19 @@ HOSTNAME: Final = "kubernetes.io/hostname"
 Sums = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
-class SoftConstraint:
+class Topology(Struct, frozen=True):
+    """The domains of a topology key among the nodes that can be scored."""
+
+    ids: IdColumn
+    unlabelled: Mask | None
+    """The nodes without the key; None if all have it."""
+    blank: int
+    """The domain of the empty value, which nodes without the label count as; ABSENT if there is none."""
+    in_use: Mask
+    """The domains if every node is scored."""
+
+
+class SoftConstraint(Struct, frozen=True):
     """One constraint, with all that depends on nodes alone."""
 
     counted: MatchCounter
@@ -41,17 +54,10 @@ class SoftConstraint:
     """What its skew adds to every node."""
     by_node: bool
     """Hostnames are counted node by node, whatever value the label has and whichever nodes are eligible."""
-    ids: IdColumn
-    unlabelled: Mask | None
-    """The nodes without its key; None if all have it."""
-    blank: int
-    """The domain of the empty value, which nodes without the label count as; ABSENT if there is none."""
-    in_use: Mask
-    """The number of domains if every node is scored."""
+    topology: Topology
 
 
-@dataclass(frozen=True, slots=True)
-class SoftPlan:
+class SoftPlan(Struct, frozen=True):
     """The soft constraints of a pod."""
 
     constraints: tuple[SoftConstraint, ...]
@@ -66,29 +72,31 @@ def soft_plan(pod: PodClass, constraints: tuple[Constraint, ...], view: View, *,
         return None
     keys = keys_of(constraints) if needs_keys else ()
     keyed = keyed_nodes(keys, view)
-    parts = tuple(_soft(counted(pod, one, keys, view), one.max_skew, keyed, view) for one in constraints)
-    return SoftPlan(parts, keyed, int(np.count_nonzero(keyed)))
+    keyed_count = view.memo((NAME, "keyed count", keys), lambda _: int(np.count_nonzero(keyed)))
+    return SoftPlan(tuple(_soft(pod, one, keys, view) for one in constraints), keyed, keyed_count)
 
 
-def _soft(counts: MatchCounter, max_skew: int, keyed: Mask, view: View) -> SoftConstraint:
-    ids, values = view.label(counts.topology_key)
-    in_use = seen_domains(ids, len(values), keyed)
+def _soft(pod: PodClass, constraint: Constraint, keys: tuple[str, ...], view: View) -> SoftConstraint:
+    topology_key = constraint.topology_key
+    return SoftConstraint(
+        counted=counted(pod, constraint, keys, view),
+        allowance=float(constraint.max_skew - 1),
+        by_node=topology_key == HOSTNAME,
+        topology=view.memo((NAME, "topology", topology_key, keys), lambda whole: _topology(topology_key, keys, whole)),
+    )
+
+
+def _topology(topology_key: str, keys: tuple[str, ...], whole: View) -> Topology:
+    ids, values = whole.label(topology_key)
+    in_use = seen_domains(ids, len(values), keyed_nodes(keys, whole))
     blank = values.find("")
     if not (in_use[ABSENT] and blank != ABSENT and in_use[blank]):
         blank = ABSENT
     unlabelled = ids < 0
-    return SoftConstraint(
-        counted=counts,
-        allowance=float(max_skew - 1),
-        by_node=counts.topology_key == HOSTNAME,
-        ids=ids,
-        unlabelled=unlabelled if unlabelled.any() else None,
-        blank=blank,
-        in_use=in_use,
-    )
+    return Topology(ids, unlabelled if unlabelled.any() else None, blank, in_use)
 
 
-def spread_scores(plan: SoftPlan, view: View) -> Scores:
+def spread_scores(plan: SoftPlan, view: View) -> DomainScores | Scores:
     """0..100 per node: the fewer matching pods its domains hold, the higher."""
     feasible = view.feasible
     if plan.keyed_count == view.size:
@@ -101,7 +109,7 @@ def spread_scores(plan: SoftPlan, view: View) -> Scores:
     # None stands for all nodes that can be scored, which is cheaper.
     some = None if count == plan.keyed_count else scored
     if len(plan.constraints) == 1 and not plan.constraints[0].by_node:
-        return _scores_by_domain(plan.constraints[0], view, some)
+        return _scores_by_domain(plan.constraints[0], view, some, count)
     sums = _sums(plan.constraints[0], view, some, count)
     for constraint in plan.constraints[1:]:
         sums += _sums(constraint, view, some, count)
@@ -112,15 +120,35 @@ def spread_scores(plan: SoftPlan, view: View) -> Scores:
     return scores
 
 
-def _scores_by_domain(constraint: SoftConstraint, view: View, some: Mask | None) -> Scores:
+def _scores_by_domain(constraint: SoftConstraint, view: View, some: Mask | None, count: int) -> DomainScores | Scores:
     """The scores of a single constraint, computed by domain."""
-    seen = _seen(constraint, some)
-    sums = _weighed(constraint.counted.counts(view), int(np.count_nonzero(seen)))
+    seen = _seen(constraint, view, some, count)
+    counts = constraint.counted.counts(view)
+    if len(counts) <= FEW_DOMAINS:
+        table = _scores_of_few(counts.tolist(), seen.tolist(), constraint.allowance)
+        if view.row is None:
+            return DomainScores(constraint.counted.topology_key, table, {})
+        return np.array(table, np.int32).take(constraint.topology.ids)
+    sums = _weighed(counts, int(np.count_nonzero(seen)))
     sums += constraint.allowance
     _round(sums)
-    scores = _normalised(sums, sums[seen])
+    scores = _normalised(sums, sums[seen]).astype(np.int32)
     scores[ABSENT] = 0
-    return scores.take(constraint.ids)
+    return scores.take(constraint.topology.ids)
+
+
+def _scores_of_few(counts: list[int], seen: list[bool], allowance: float) -> list[int]:
+    """The same for a few domains, with numbers of Python: setting up arrays takes longer."""
+    weight = log(sum(seen) + 2)
+    sums = [float(floor(count * weight + allowance + 0.5)) for count in counts]
+    within = [each for each, is_seen in zip(sums, seen, strict=True) if is_seen]
+    least, greatest = min(within), max(within)
+    if greatest == 0.0:
+        scores = [MAX_SCORE] * len(sums)
+    else:
+        scores = [int((least + greatest - each) * MAX_SCORE / greatest) for each in sums]
+    scores[ABSENT] = 0
+    return scores
 
 
 def _sums(constraint: SoftConstraint, view: View, some: Mask | None, count: int) -> Sums:
@@ -128,30 +156,37 @@ def _sums(constraint: SoftConstraint, view: View, some: Mask | None, count: int)
     if constraint.by_node:
         by_row = _weighed(constraint.counted.counts_by_row(view, None), count)
         by_row += constraint.allowance
-        if constraint.unlabelled is not None:
-            by_row[constraint.unlabelled] = 0.0
+        if constraint.topology.unlabelled is not None:
+            by_row[constraint.topology.unlabelled] = 0.0
         return by_row
-    table = _weighed(_counts(constraint, view), _distinct(_seen(constraint, some), constraint.blank))
+    table = _weighed(
+        _counts(constraint, view), _distinct(_seen(constraint, view, some, count), constraint.topology.blank)
+    )
     table += constraint.allowance
     table[ABSENT] = 0.0
-    return table.take(constraint.ids)
+    return table.take(constraint.topology.ids)
 
 
 def _counts(constraint: SoftConstraint, view: View) -> IntColumn:
     counts = constraint.counted.counts(view)
-    if constraint.blank == ABSENT or constraint.unlabelled is None:
+    if constraint.topology.blank == ABSENT or constraint.topology.unlabelled is None:
         return counts
     counts = counts.copy()
-    counts[constraint.blank] += constraint.counted.counts_by_row(view, constraint.counted.eligible)[
-        constraint.unlabelled
+    counts[constraint.topology.blank] += constraint.counted.counts_by_row(view, constraint.counted.eligible)[
+        constraint.topology.unlabelled
     ].sum()
     return counts
 
 
-def _seen(constraint: SoftConstraint, some: Mask | None) -> Mask:
+def _seen(constraint: SoftConstraint, view: View, some: Mask | None, count: int) -> Mask:
+    """The domains of the nodes that are scored; None stands for all that can be."""
+    topology = constraint.topology
     if some is None:
-        return constraint.in_use
-    return seen_domains(constraint.ids, len(constraint.in_use) - 1, some)
+        return topology.in_use
+    domains = len(topology.in_use) - 1
+    if view.row is None and domains < FEW_DOMAINS:
+        return np.array(rows_by_domain(view, constraint.counted.topology_key, some, count), np.bool_)
+    return seen_domains(topology.ids, domains, some)
 
 
 def _distinct(seen: Mask, blank: int) -> int:
@@ -170,7 +205,7 @@ def _round(sums: Sums) -> None:
     np.floor(sums, out=sums)
 
 
-def _normalised(sums: Sums, within: Sums) -> Scores:
+def _normalised(sums: Sums, within: Sums) -> IntColumn:
     """Invert and scale to 0..100 by the lowest and highest scored sum. Overwrites `sums`.
 
     Exact in floats: the sums are integers, far too small for a quotient to be rounded up to the next one.

@@ -16,6 +16,7 @@ from situate.core.model.claims import claim_class
 from situate.core.model.csi_migration import in_tree_plugin
 from situate.core.model.meta import controller_of
 from situate.core.model.storage import (
+    CSIDriver,
     CSINode,
     PersistentVolume,
     PersistentVolumeClaim,
@@ -53,6 +54,25 @@ def is_attached(volume: Volume) -> bool:
     return (
         volume.persistent_volume_claim is not None or volume.ephemeral is not None or in_tree_plugin(volume) is not None
     )
+
+
+def is_required(driver: CSIDriver | None) -> bool:
+    """Whether nodes without the driver cannot take pods that need it."""
+    return driver is not None and driver.spec.prevent_pod_scheduling_if_missing
+
+
+def brings_driver(event: WakeEvent) -> bool:
+    """Whether a node has a driver now that it had not, or nodes do not need a driver any more."""
+    match event.item, event.item_before:
+        case CSINode() as node, CSINode() as before:
+            had = _limits(before)
+            return any(driver.name not in had for driver in node.spec.drivers)
+        case CSIDriver() as driver, CSIDriver() as before:
+            return is_required(before) and not is_required(driver)
+        case CSIDriver() as gone, None:
+            return is_required(gone)
+        case _:
+            return False
 
 
 def _may_share(pod: PodClass, other: PodClass) -> bool:

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from situate.core.model.csi_migration import MigrationError, handle, in_tree_plugin, is_migrated, migrated_affinity
 from situate.core.model.labels import IN, LabelSelector, SelectorError, parse_selector, requirement
@@ -126,17 +127,30 @@ def provisionable_rows(made: StorageClass, view: View) -> Mask:
 
 def rows_with_capacity(claim: PersistentVolumeClaim, made: StorageClass, view: View) -> Mask:
     """The rows where a driver that reports capacity has enough of it."""
+    found = reported_capacity(claim, made, view)
+    return np.ones(view.size, np.bool_) if found is None else found[0]
+
+
+def reported_capacity(
+    claim: PersistentVolumeClaim, made: StorageClass, view: View
+) -> tuple[Mask, npt.NDArray[np.int64]] | None:
+    """The rows where the driver reports enough capacity, and how much; None if its capacity is not known.
+
+    Of several reports that suit a row Kubernetes takes any; situate takes the first.
+    """
     asked = claim.spec.resources.requests.get(STORAGE)
     driver = view.storage.csi_drivers.get(made.provisioner)
     if asked is None or driver is None or not driver.spec.storage_capacity:
-        return np.ones(view.size, np.bool_)
+        return None
     size = value(asked)
     roomy = [
-        _topology_terms(capacity.node_topology)
+        capacity
         for capacity in view.storage.capacities.values()
         if capacity.storage_class_name == made.metadata.name and _holds(capacity, size)
     ]
-    return first_matching(roomy, view) < len(roomy)
+    first = first_matching([_topology_terms(capacity.node_topology) for capacity in roomy], view)
+    amounts = [0 if capacity.capacity is None else value(capacity.capacity) for capacity in roomy]
+    return first < len(roomy), np.array([*amounts, 0], np.int64)[first]
 
 
 def _holds(capacity: CSIStorageCapacity, size: int) -> bool:

@@ -1,7 +1,14 @@
 """One pod whose node is lost, tainted, out of service, or gone.
 
-A pod on an unreachable node is marked for deletion and stays until its node is back, deleted, or tainted
-out-of-service: only then is it known to have stopped. So a StatefulSet, which must not have two pods of a name, waits.
+A pod on an unreachable node is marked for deletion, and stays until it is known to have stopped: a StatefulSet, which
+must not have two pods of a name, waits for that. It is known
+
+- when the node is back, deleted, or tainted out-of-service, as in Kubernetes;
+- when the node's lease has expired, if its agent has promised to stop its pods by then (see `fencing`). Then the pod is
+  deleted at once. A pod that nobody would create again is not deleted but rebound, if it asks for that.
+
+The promise is in the lease. Both writes are performed only if the lease is still at the version that has expired. An
+agent that renews it later lists its pods after that, and finds the pod marked for deletion or gone.
 """
 
 from __future__ import annotations
@@ -13,10 +20,18 @@ from msgspec.structs import replace
 from situate.core.model.managed import ManagedPod
 from situate.core.model.managed_node import ManagedNode, TimedTaint
 from situate.core.model.refs import Millis
-from situate.core.model.stored import Condition
+from situate.core.model.stored import Condition, controller_of
 from situate.core.model.tolerations import Toleration, tolerates
 from situate.core.reconcile.api_values import SECOND, format_time, parse_time, with_condition
-from situate.core.reconcile.effects import DeleteObject, PatchStatus, ReconcileResult, RecordEvent, ResultBuilder
+from situate.core.reconcile.effects import (
+    DeleteObject,
+    LeaseVersion,
+    PatchStatus,
+    RebindPod,
+    ReconcileResult,
+    RecordEvent,
+    ResultBuilder,
+)
 from situate.core.reconcile.nodes.heartbeats import Heartbeats
 from situate.core.reconcile.nodes.taints import NOT_READY, OUT_OF_SERVICE, UNREACHABLE, is_up, ready_report, repelled
 from situate.core.reconcile.nodes.zones import LOOK_MS
@@ -25,6 +40,8 @@ from situate.core.reconcile.pods import is_active, is_finished, is_ready, ready_
 
 TARGET: Final = "DisruptionTarget"
 BY_TAINT: Final = ("DeletionByTaintManager", "Taint manager: deleting due to NoExecute taint")
+REBIND: Final = "situate.dev/rebind"
+"""Annotation of a pod without a controller: "true" to bind it to another node when its node is lost."""
 BY_ABSENCE: Final = ("DeletionByPodGC", "PodGC: node no longer exists")
 UNHEARD: Final = ("NodeStatusUnknown", "Kubelet stopped posting node status.")
 """The Ready condition of a pod on a silent node: the controller set it, not the agent."""
@@ -51,12 +68,11 @@ def reconcile_pod_on_node(
     if node is None:
         _orphaned(one, heartbeats, now, result)
     elif one.metadata.deletion_timestamp is not None:
-        if not is_up(node) and any(taint.key == OUT_OF_SERVICE for taint in node.spec.taints):
-            _force(one, now, result)
+        _finish(one, node, heartbeats, now, result)
     else:
         due = _leaves_at(one, node, heartbeats, now)
         if due is not None and due <= now:
-            _evict(one, now, result)
+            _leave(one, node, heartbeats, now, result)
         else:
             result.requeue(due)
             _speak_for(one, node, heartbeats, now, result)
@@ -70,11 +86,78 @@ def _orphaned(one: ManagedPod, heartbeats: Heartbeats, now: Millis, result: Resu
     due = max(due, heartbeats.lease_over_at(one.spec.node_name) or due)
     if due > now:
         result.requeue(due)
+    elif asks_to_rebind(one):
+        _rebind(one, heartbeats.lease_version(one.spec.node_name), result)
     else:
         _force(one, now, result, BY_ABSENCE)
 
 
-def _force(one: ManagedPod, now: Millis, result: ResultBuilder, why: tuple[str, str] | None = None) -> None:
+def _is_out_of_service(node: ManagedNode) -> bool:
+    """A person says that nothing runs there."""
+    return not is_up(node) and _has_out_of_service(node)
+
+
+def _has_out_of_service(node: ManagedNode) -> bool:
+    return any(taint.key == OUT_OF_SERVICE for taint in node.spec.taints)
+
+
+def _stopped_at(node: ManagedNode, heartbeats: Heartbeats, now: Millis) -> Millis | None:
+    """When the pods of a silent node have stopped by its agent's promise; None: there is no promise."""
+    report = ready_report(node)
+    if report is None or report.status != "Unknown":
+        return None
+    at = heartbeats.stopped_at(node.metadata.name)
+    # While we do not see leases, we do not know.
+    return at if at is None or heartbeats.since is not None else max(at, now + LOOK_MS)
+
+
+def _finish(one: ManagedPod, node: ManagedNode, heartbeats: Heartbeats, now: Millis, result: ResultBuilder) -> None:
+    """The pod is being deleted. Delete it at once if it is known to have stopped."""
+    if _is_out_of_service(node):
+        _force(one, now, result)
+        return
+    stopped_at = _stopped_at(node, heartbeats, now)
+    if stopped_at is not None and stopped_at <= now:
+        _force(one, now, result, lease=heartbeats.lease_version(node.metadata.name))
+    else:
+        result.requeue(stopped_at)
+
+
+def _leave(one: ManagedPod, node: ManagedNode, heartbeats: Heartbeats, now: Millis, result: ResultBuilder) -> None:
+    """The pod must leave its node. One that asks to be rebound is not evicted from a lost node: it waits. A person may
+    say that the node is out of service before it has been silent for long enough."""
+    report = ready_report(node)
+    lost = report is not None and report.status == "Unknown"
+    if not asks_to_rebind(one) or not (lost or _has_out_of_service(node)):
+        _evict(one, now, result)
+        return
+    stopped_at = now if _is_out_of_service(node) else _stopped_at(node, heartbeats, now)
+    if stopped_at is not None and stopped_at <= now:
+        _rebind(one, heartbeats.lease_version(node.metadata.name), result)
+    else:
+        result.requeue(stopped_at)
+
+
+def asks_to_rebind(one: ManagedPod) -> bool:
+    """Whether to bind the pod elsewhere if its node is lost. A controller creates another pod, so its pods need not."""
+    meta = one.metadata
+    return is_active(one) and controller_of(meta) is None and meta.annotations.get(REBIND) == "true"
+
+
+def _rebind(one: ManagedPod, lease: LeaseVersion, result: ResultBuilder) -> None:
+    ref = ref_of(one)
+    result.effects.append(RebindPod(ref, one.metadata.resource_version, lease))
+    text = f"Node {lease.node} is lost and has stopped the pod, which can be bound to another node"
+    result.effects.append(RecordEvent(ref, "Normal", "Rebinding", text))
+
+
+def _force(
+    one: ManagedPod,
+    now: Millis,
+    result: ResultBuilder,
+    why: tuple[str, str] | None = None,
+    lease: LeaseVersion | None = None,
+) -> None:
     """Fail and delete the pod at once: no agent can stop it."""
     if is_finished(one) and one.metadata.deletion_timestamp is not None and one.metadata.finalizers:
         return  # it waits for finalizers
@@ -82,8 +165,8 @@ def _force(one: ManagedPod, now: Millis, result: ResultBuilder, why: tuple[str, 
         status: dict[str, Any] = {"phase": "Failed"}
         if why is not None:
             status["conditions"] = [to_json(each) for each in _targeted(one, why, now)]
-        result.effects.append(PatchStatus(ref_of(one), one.metadata.resource_version, status))
-    result.effects.append(DeleteObject(ref_of(one), grace_s=0))
+        result.effects.append(PatchStatus(ref_of(one), one.metadata.resource_version, status, lease))
+    result.effects.append(DeleteObject(ref_of(one), grace_s=0, lease=lease))
 
 
 def _evict(one: ManagedPod, now: Millis, result: ResultBuilder) -> None:

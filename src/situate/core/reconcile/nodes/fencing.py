@@ -23,6 +23,9 @@ from situate.core.reconcile.api_values import SECOND
 
 DRIFT: Final = 0.2
 """The error of a clock, as a share of the measured time."""
+PROMISE: Final = "situate.dev/fenced"
+"""Annotation of a node's lease: its `renewTime`, if the agent that wrote it stops its pods by the rules above. It is
+valid for that renewal only: a kubelet that takes the lease over keeps annotations, and does not promise this."""
 STOP_MS: Final[Millis] = 2 * SECOND
 """The grace period of pods when the lease expires. A longer grace period of a pod does not count."""
 

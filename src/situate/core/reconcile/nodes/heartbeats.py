@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from situate.core.model.managed_node import ManagedNode
 from situate.core.model.refs import Millis
+from situate.core.reconcile.effects import LeaseVersion
 from situate.core.reconcile.nodes.fencing import NodeProfile, controller_waits_ms
 from situate.core.reconcile.nodes.taints import counts, given_up_at, is_up, ready_report, zone_of
 
@@ -23,6 +24,8 @@ class ObservedLease(NamedTuple):
     at: Millis
     duration_ms: Millis = 0
     """As the agent wrote it. The agent stops by it, whatever our profile is."""
+    fenced: bool = False
+    """The agent promises to stop its pods when it cannot renew."""
 
 
 class Heartbeats:
@@ -52,15 +55,24 @@ class Heartbeats:
         self.since = None
 
     def lease_seen(
-        self, node: str, uid: str, renew_time: str, version: str, now: Millis, duration_ms: Millis = 0
+        self,
+        node: str,
+        uid: str,
+        renew_time: str,
+        version: str,
+        now: Millis,
+        duration_ms: Millis = 0,
+        *,
+        fenced: bool = False,
     ) -> bool:
         """Whether the node is due sooner than before, because its lease is shorter now."""
         known = self._leases.get(node)
         if known is None or known.renew_time != renew_time:
-            self._leases[node] = ObservedLease(uid, renew_time, version, now, duration_ms)
+            self._leases[node] = ObservedLease(uid, renew_time, version, now, duration_ms, fenced)
             self._heard[node] = now
         else:
-            self._leases[node] = ObservedLease(uid, renew_time, version, known.at, max(duration_ms, known.duration_ms))
+            longest_ms = max(duration_ms, known.duration_ms)
+            self._leases[node] = ObservedLease(uid, renew_time, version, known.at, longest_ms, fenced)
         return known is not None and self._leases[node].duration_ms < known.duration_ms
 
     def lease_gone(self, node: str) -> None:
@@ -139,6 +151,15 @@ class Heartbeats:
         if lease is None:
             return None
         return max(lease.at, self.since or lease.at) + controller_waits_ms(lease.duration_ms) + 1
+
+    def stopped_at(self, node: str) -> Millis | None:
+        """When the node has stopped its pods by its agent's promise, if it does not renew; None: no promise."""
+        lease = self._leases.get(node)
+        return None if lease is None or not lease.fenced else self.lease_over_at(node)
+
+    def lease_version(self, node: str) -> LeaseVersion:
+        lease = self._leases.get(node)
+        return LeaseVersion(node, "" if lease is None else lease.version)
 
     def absent_since(self, node: str) -> Millis | None:
         """Since when the node is gone; None: unknown."""

@@ -34,6 +34,11 @@ def parse_report(text: str | None) -> AgentReport | None:
     return None if found is None else AgentReport(int(found[1]), int(found[2]))
 
 
+def repeated_reason(said: str) -> str:
+    """Why a report of the stored number must be rejected that would change what is stored."""
+    return f"report {said} was taken already, and this one differs from what is stored"
+
+
 def stale_reason(said: str, held: str | None, term: int | None) -> str:
     """Why a report must be rejected; "" if it is current. `term`: of the node's lease; None: there is none.
 

@@ -1,0 +1,319 @@
+"""Devices in the engine: no device is given twice, whatever order claims, answers and failures come in."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import TypeVar
+
+import pytest
+from msgspec.structs import replace
+
+from device_builders import claim, device, device_class, exactly, node, owned_by, pod_with, slice_of
+from situate.core.changes import (
+    BindDone,
+    Change,
+    ClaimsBound,
+    ClaimsFailed,
+    NodeSeen,
+    ObjectGone,
+    ObjectSeen,
+    Paused,
+    PodGone,
+    PodSeen,
+)
+from situate.core.config.defaults import default_configuration
+from situate.core.effects import Bind, BindClaims, Effect, ReleaseClaim, UnreserveClaims
+from situate.core.engine.engine import Engine
+from situate.core.model.devices import ResourceClaim, ResourceClaimConsumerReference, ResourceClaimStatus
+from situate.core.model.meta import ObjectMeta
+from situate.core.model.pod import Container, Pod, PodSpec, ResourceRequirements
+from situate.core.model.refs import PodRef
+from situate.core.queue.queued_pod import QueueState
+
+T = TypeVar("T")
+
+
+def engine(*changes: Change) -> Engine:
+    made = Engine(default_configuration())
+    made.step(0, [ObjectSeen(device_class()), *changes])
+    return made
+
+
+def of_kind(effects: list[Effect], kind: type[T]) -> list[T]:
+    return [one for one in effects if isinstance(one, kind)]
+
+
+def pod_and_claim(name: str, count: int = 1) -> list[Change]:
+    own = claim(f"{name}-c", exactly(count=count), ownerReferences=owned_by(name))
+    return [ObjectSeen(own), PodSeen(pod_with(name, f"{name}-c", generated=True))]
+
+
+def test_devices_are_written_before_the_bind() -> None:
+    one = engine(NodeSeen(node("n1")), ObjectSeen(slice_of("n1", device("g"))))
+    effects = one.step(1, pod_and_claim("p"))
+    [ask] = of_kind(effects, BindClaims)
+    assert [(c.name, c.allocation is not None) for c in ask.claims] == [("p-c", True)]
+    assert not of_kind(effects, Bind)
+    assert of_kind(one.step(2, [ClaimsBound(ask.pod, ask.attempt)]), Bind)
+
+
+def test_the_next_pod_gets_other_devices_before_anything_is_written() -> None:
+    one = engine(NodeSeen(node("n1")), ObjectSeen(slice_of("n1", device("g"), device("h"))))
+    asks = of_kind(one.step(1, pod_and_claim("p") + pod_and_claim("q") + pod_and_claim("x")), BindClaims)
+    assert [a.claims[0].allocation.devices.results[0].device for a in asks] == ["g", "h"]  # type: ignore[union-attr]
+
+
+def test_a_failure_gives_the_devices_to_the_next_pod() -> None:
+    one = engine(NodeSeen(node("n1")), ObjectSeen(slice_of("n1", device("g"))))
+    effects = one.step(1, pod_and_claim("p") + pod_and_claim("q"))
+    [ask] = of_kind(effects, BindClaims)
+    effects = one.step(2, [ClaimsFailed(ask.pod, ask.attempt, "conflict")])
+    assert of_kind(effects, UnreserveClaims) == [UnreserveClaims(ask.pod, ("p-c",))]
+    effects += one.step(20_000, [])
+    assert [again.pod.name for again in of_kind(effects, BindClaims)] in (["q"], ["p"])
+
+
+def test_a_claim_is_shared_once_its_devices_are_written() -> None:
+    one = engine(NodeSeen(node("n1")), ObjectSeen(slice_of("n1", device("g"))))
+    shared: list[Change] = [ObjectSeen(claim("c", exactly())), PodSeen(pod_with("p", "c")), PodSeen(pod_with("q", "c"))]
+    effects = one.step(1, shared)
+    [ask] = of_kind(effects, BindClaims)
+    effects = one.step(2, [ClaimsBound(ask.pod, ask.attempt)])
+    effects += one.step(20_000, [])
+    [second] = of_kind(effects, BindClaims)
+    assert [(c.name, c.allocation) for c in second.claims] == [("c", None)]
+
+
+def written(ask: BindClaims, known: ResourceClaim, version: int) -> ResourceClaim:
+    """A claim as it is once its devices are written."""
+    [wanted] = ask.claims
+    status = ResourceClaimStatus(
+        allocation=wanted.allocation,
+        reserved_for=(ResourceClaimConsumerReference(resource="pods", name=ask.pod.name, uid=ask.pod.uid),),
+    )
+    return replace(known, metadata=replace(known.metadata, resource_version=str(version)), status=status)
+
+
+def one_claim(one: Engine, version: int = 3) -> tuple[BindClaims, ResourceClaim, ResourceClaim]:
+    """A pod whose devices are being written: the effect, its claim before, and after."""
+    changes = pod_and_claim("p")
+    known: ResourceClaim = changes[0].item  # type: ignore[union-attr, assignment]
+    known = replace(known, metadata=replace(known.metadata, resource_version=str(version)))
+    [ask] = of_kind(one.step(1, [ObjectSeen(known), changes[1]]), BindClaims)
+    return ask, known, written(ask, known, version + 2)
+
+
+def test_devices_that_were_written_stay_taken_though_no_watch_has_shown_it() -> None:
+    one = engine(NodeSeen(node("n1")), ObjectSeen(slice_of("n1", device("g"))))
+    ask, known, after = one_claim(one)
+    effects = one.step(2, [ClaimsFailed(ask.pod, ask.attempt, "not ready", (after,)), *pod_and_claim("q")])
+    older = replace(known, metadata=replace(known.metadata, resource_version="4"))
+    effects += one.step(3, [ObjectSeen(older)])  # the watch is behind
+    effects += one.step(4, [PodGone(ask.pod)])
+    effects += one.step(20_000, [])
+    assert [again.pod.name for again in of_kind(effects, BindClaims)] == []
+    cleared = replace(known, metadata=replace(known.metadata, resource_version="6"))
+    effects = one.step(21_000, [ObjectSeen(cleared)]) + one.step(40_000, [])
+    assert [again.pod.name for again in of_kind(effects, BindClaims)] == ["q"]
+
+
+@pytest.mark.parametrize("late", [ClaimsBound, ClaimsFailed])
+def test_an_answer_that_is_older_than_what_was_seen_takes_no_devices(late: type[ClaimsBound | ClaimsFailed]) -> None:
+    """The claim was written, used, and given back or deleted before the answer came."""
+    for gone in (False, True):
+        one = engine(NodeSeen(node("n1")), ObjectSeen(slice_of("n1", device("g"))))
+        ask, known, after = one_claim(one)
+        cleared = replace(known, metadata=replace(known.metadata, resource_version="9"))
+        last: Change = ObjectGone(after) if gone else ObjectSeen(cleared)
+        one.step(2, [ObjectSeen(after), last, PodGone(ask.pod)])
+        answer = (
+            ClaimsBound(ask.pod, ask.attempt, (after,))
+            if late is ClaimsBound
+            else ClaimsFailed(ask.pod, ask.attempt, "lost", (after,))
+        )
+        effects = one.step(3, [answer, *pod_and_claim("q")]) + one.step(20_000, [])
+        assert [again.pod.name for again in of_kind(effects, BindClaims)] == ["q"]
+
+
+def test_pods_with_an_extended_resource_each_get_their_own_claim() -> None:
+    served = device_class(extendedResourceName="example.com/gpu")
+    room: list[Change] = [NodeSeen(node("n1")), ObjectSeen(slice_of("n1", device("g"), device("h"), device("i")))]
+    one = engine(ObjectSeen(served), *room)
+    pods = [PodSeen(extended_pod(name)) for name in ("p", "q")]
+    asks = of_kind(one.step(1, pods), BindClaims)
+    assert [ask.pod.name for ask in asks] == ["p", "q"]
+    assert all(ask.create is not None for ask in asks)
+    made = [created(ask, 5) for ask in asks]
+    answers: list[Change] = [ClaimsBound(ask.pod, ask.attempt, (claim,)) for ask, claim in zip(asks, made, strict=True)]
+    assert len(of_kind(one.step(2, answers), Bind)) == 2
+    effects = one.step(3, [PodSeen(extended_pod("x")), PodSeen(extended_pod("y"))]) + one.step(20_000, [])
+    assert [ask.pod.name for ask in of_kind(effects, BindClaims)] == ["x"], "one device is left"
+
+
+def test_a_class_that_comes_later_serves_the_pods_that_wait() -> None:
+    one = engine(NodeSeen(node("n1")), ObjectSeen(slice_of("n1", device("g"), device("h"))))
+    effects = one.step(1, [PodSeen(extended_pod(name)) for name in ("p", "q")])
+    assert not of_kind(effects, BindClaims)
+    effects = one.step(2, [ObjectSeen(device_class(extendedResourceName="example.com/gpu"))]) + one.step(20_000, [])
+    assert sorted(ask.pod.name for ask in of_kind(effects, BindClaims)) == ["p", "q"]
+
+
+def test_a_claim_that_an_earlier_scheduler_left_for_one_pod_is_deleted_and_others_are_not_held_up() -> None:
+    served = ObjectSeen(device_class(extendedResourceName="example.com/gpu"))
+    room: list[Change] = [NodeSeen(node("n1")), ObjectSeen(slice_of("n1", device("g"), device("h")))]
+    before = engine(served, *room)
+    [ask] = of_kind(before.step(1, [PodSeen(extended_pod("p"))]), BindClaims)
+    left = created(ask, 5)
+    one = engine(served, *room, ObjectSeen(left))
+    effects = one.step(1, [PodSeen(extended_pod("q")), PodSeen(extended_pod("p"))])
+    assert [again.pod.name for again in of_kind(effects, BindClaims)] == ["q"]
+    [release] = of_kind(effects, ReleaseClaim)
+    assert (release.pod.name, release.claim, release.delete) == ("p", left.metadata.name, True)
+    effects = one.step(2, [ObjectGone(left)]) + one.step(20_000, [])
+    assert [again.pod.name for again in of_kind(effects, BindClaims)] == ["p"]
+
+
+def extended_pod(name: str) -> Pod:
+    asked = ResourceRequirements(requests={"example.com/gpu": "1"})
+    spec = PodSpec(scheduler_name="default-scheduler", containers=(Container(name="c", resources=asked),))
+    return Pod(metadata=ObjectMeta(name=name, namespace="default", uid=f"uid-{name}"), spec=spec)
+
+
+def created(ask: BindClaims, version: int) -> ResourceClaim:
+    """The claim that was made for a pod's extended resources."""
+    assert ask.create is not None
+    made = claim(
+        f"{ask.pod.name}-extended-resources-x",
+        annotations={"resource.kubernetes.io/extended-resource-claim": "true"},
+        ownerReferences=owned_by(ask.pod.name),
+        resourceVersion=str(version),
+    )
+    return replace(made, status=ResourceClaimStatus(allocation=ask.create.allocation))
+
+
+def test_a_pod_whose_claim_is_missing_waits_outside_the_queue_and_nobody_is_told() -> None:
+    one = engine(NodeSeen(node("n1")), ObjectSeen(slice_of("n1", device("g"))))
+    assert one.step(1, [PodSeen(pod_with("p", "c"))]) == []
+    entry = one.queue.get("default/p")
+    assert entry is not None
+    assert (entry.state, entry.attempts) == (QueueState.GATED, 0)
+    assert one.step(2, [ObjectSeen(claim("other", exactly()))]) == []
+    assert of_kind(one.step(3, [ObjectSeen(claim("c", exactly()))]), BindClaims)
+
+
+def test_a_pod_whose_claim_goes_while_it_waits_is_not_tried_again() -> None:
+    one = engine(NodeSeen(node("n1")), ObjectSeen(claim("c", exactly())))
+    one.step(1, [PodSeen(pod_with("p", "c"))])
+    entry = one.queue.get("default/p")
+    assert entry is not None
+    assert (entry.state, entry.attempts) == (QueueState.UNSCHEDULABLE, 1)
+    one.step(2, [ObjectGone(claim("c", exactly()))])
+    assert one.step(20_000, [ObjectSeen(slice_of("n1", device("g")))]) == []
+    assert (entry.state, entry.attempts) == (QueueState.GATED, 1)
+    assert of_kind(one.step(20_001, [ObjectSeen(claim("c", exactly()))]), BindClaims)
+
+
+def test_a_pod_that_waits_for_a_claim_may_go() -> None:
+    one = engine(NodeSeen(node("n1")), ObjectSeen(slice_of("n1", device("g"))))
+    one.step(1, [PodSeen(pod_with("p", "c"))])
+    one.step(2, [PodGone(PodRef("default", "p", "uid-p"))])
+    assert one.queue.awaiting_claims.of(("default", "c")) == []
+    assert one.step(3, [ObjectSeen(claim("c", exactly()))]) == []
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_no_device_is_given_twice(seed: int) -> None:
+    """Random pods, answers, failures and deletions against a store of claims, seen late."""
+    rng = Random(seed)
+    one = engine(
+        *(NodeSeen(node(f"n{at}")) for at in range(3)),
+        *(ObjectSeen(slice_of(f"n{at}", *(device(f"g{k}") for k in range(3)))) for at in range(3)),
+    )
+    store: dict[str, ResourceClaim] = {}
+    asked: list[BindClaims | Bind] = []
+    alive: dict[str, bool] = {}
+    now = 1
+    for number in range(60):
+        changes: list[Change] = []
+        if rng.random() < 0.6:
+            name = f"p{number}"
+            changes += pod_and_claim(name, rng.randint(1, 2))
+            store[f"{name}-c"] = changes[0].item  # type: ignore[union-attr, assignment]
+            alive[name] = True
+        for ask in [ask for ask in asked if rng.random() < 0.6]:
+            asked.remove(ask)
+            if not alive.get(ask.pod.name):
+                continue
+            if isinstance(ask, Bind):
+                changes.append(BindDone(ask.pod, ask.attempt))
+            elif rng.random() < 0.3:
+                changes.append(ClaimsFailed(ask.pod, ask.attempt, "conflict"))
+            else:
+                for wanted in ask.claims:
+                    status = ResourceClaimStatus(allocation=wanted.allocation or store[wanted.name].status.allocation)
+                    store[wanted.name] = replace(store[wanted.name], status=status)
+                    assert_no_device_twice(store)
+                    if rng.random() < 0.7:
+                        changes.append(ObjectSeen(store[wanted.name]))
+                changes.append(ClaimsBound(ask.pod, ask.attempt))
+        if rng.random() < 0.2 and (living := [name for name, lives in alive.items() if lives]):
+            name = rng.choice(living)
+            alive[name] = False
+            changes.append(PodGone(PodRef("default", name, f"uid-{name}")))
+            store[f"{name}-c"] = replace(store[f"{name}-c"], status=ResourceClaimStatus())
+            changes.append(ObjectSeen(store[f"{name}-c"]))
+        now += rng.choice((1, 2_000))
+        asked += [e for e in one.step(now, changes) if isinstance(e, BindClaims | Bind)]
+        assert_no_device_twice({f"{a}/{b}": found for (a, b), found in one.cluster.objects.devices.claims.items()})
+
+
+def assert_no_device_twice(claims: dict[str, ResourceClaim]) -> None:
+    given = [
+        (result.pool, result.device)
+        for one in claims.values()
+        if one.status.allocation is not None
+        for result in one.status.allocation.devices.results
+    ]
+    assert len(given) == len(set(given))
+
+
+def test_devices_of_a_pod_that_went_stay_taken_until_it_is_known_what_was_written() -> None:
+    one = engine(NodeSeen(node("n1")), ObjectSeen(slice_of("n1", device("g"))))
+    ask, _, after = one_claim(one)
+    effects = one.step(2, [PodGone(ask.pod), *pod_and_claim("q")]) + one.step(5_000, [])
+    assert of_kind(effects, UnreserveClaims)
+    assert not of_kind(effects, BindClaims), "the write is under way"
+    effects = one.step(6_000, [ClaimsFailed(ask.pod, ask.attempt, "the pod is decided again")]) + one.step(25_000, [])
+    assert [again.pod.name for again in of_kind(effects, BindClaims)] == ["q"]
+    assert after.status.allocation is not None
+
+
+def test_devices_that_were_written_for_a_pod_that_went_are_not_given_again() -> None:
+    one = engine(NodeSeen(node("n1")), ObjectSeen(slice_of("n1", device("g"))))
+    ask, _, after = one_claim(one)
+    one.step(2, [PodGone(ask.pod), *pod_and_claim("q")])
+    effects = one.step(3, [ClaimsFailed(ask.pod, ask.attempt, "the pod is decided again", (after,))])
+    effects += one.step(60_000, [])
+    assert not of_kind(effects, BindClaims)
+
+
+def test_devices_are_free_again_if_nobody_says_what_was_written() -> None:
+    one = engine(NodeSeen(node("n1")), ObjectSeen(slice_of("n1", device("g"))))
+    ask, _, _ = one_claim(one)
+    one.step(2, [PodGone(ask.pod), *pod_and_claim("q")])
+    effects = one.step(31_000, []) + one.step(60_000, [])
+    assert [again.pod.name for again in of_kind(effects, BindClaims)] == ["q"]
+
+
+def test_a_node_is_held_for_a_nominated_pod_once_its_claim_is_seen() -> None:
+    """A scheduler that starts may see a pod before its claim: the nomination of an earlier one must not be lost."""
+    claimed, seen = pod_and_claim("p")
+    assert isinstance(seen, PodSeen)
+    pod = seen.pod
+    one = engine(NodeSeen(node("n1")))
+    one.step(1, [PodSeen(replace(pod, status=replace(pod.status, nominated_node_name="n1")))])
+    assert one.state.nominations.get("default/p") is None, "it is gated"
+    one.step(2, [Paused(paused=True), claimed])
+    held = one.state.nominations.get("default/p")
+    assert held is not None
+    assert held.node == "n1"
