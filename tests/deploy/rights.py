@@ -34,6 +34,7 @@ PATCH_GROUPS = Allowed("patch", "scheduling.k8s.io", "podgroups/status")
 REVIEW_TOKENS = Allowed("create", "authentication.k8s.io", "tokenreviews")
 REVIEW_ACCESS = Allowed("create", "authorization.k8s.io", "subjectaccessreviews")
 READ_AUTHORITIES = Allowed("get", "", "configmaps", "kube-system", "extension-apiserver-authentication")
+PUBLISH = Allowed("patch", "", "configmaps", "kube-system", "situate-schedulers")
 OPTIONAL = {
     Allowed(verb, kind.group, kind.resource) for kind in ALL_KINDS if kind.optional for verb in ("list", "watch")
 }
@@ -71,4 +72,4 @@ def needed(config: KubeSchedulerConfiguration) -> set[Allowed]:
     rules = ElectionRules.of(config.leader_election)
     stated = rights_of(config, needed_kinds(config), rules)
     named = {Allowed(one.verb, one.group, one.full, one.namespace, one.name) for one in stated}
-    return named | OPTIONAL | {PATCH_GROUPS, REVIEW_TOKENS, REVIEW_ACCESS, READ_AUTHORITIES}
+    return named | OPTIONAL | {PATCH_GROUPS, REVIEW_TOKENS, REVIEW_ACCESS, READ_AUTHORITIES, PUBLISH}

@@ -9,6 +9,7 @@ import pytest
 from deploy.rights import (
     KUSTOMIZE,
     PATCH_GROUPS,
+    PUBLISH,
     READ_AUTHORITIES,
     REVIEW_ACCESS,
     REVIEW_TOKENS,
@@ -26,7 +27,7 @@ PREEMPTION = KUSTOMIZE / "components" / "preemption" / "rights.yaml"
 LEASE = KUSTOMIZE / "overlays" / "instead" / "lease.yaml"
 OWN_LEASE = "situate-lease"
 
-LEASES, EVENTS = "coordination.k8s.io", "events.k8s.io"
+LEASES, EVENTS, DEVICES = "coordination.k8s.io", "events.k8s.io", "resource.k8s.io"
 
 
 def lease(verb: str) -> Allowed:
@@ -54,8 +55,16 @@ CALLS: dict[tuple[str, str], set[Allowed]] = {
     },
     ("port", "POST"): {Allowed("create", EVENTS, "events")},
     ("preflight", "GET"): set(),
+    ("publishing", "PATCH"): {PUBLISH},
     ("reflector", "GET"): {Allowed("list", kind.group, kind.resource) for kind in ALL_KINDS},
     ("reflector", "WATCH"): {Allowed("watch", kind.group, kind.resource) for kind in ALL_KINDS},
+    ("resource_claims", "DELETE"): {Allowed("delete", DEVICES, "resourceclaims")},
+    ("resource_claims", "GET"): {Allowed("get", DEVICES, "resourceclaims")},
+    ("resource_claims", "PATCH"): {
+        Allowed("patch", "", "pods/status"),
+        *(Allowed("patch", DEVICES, f"resourceclaims{part}") for part in ("", "/status", "/binding")),
+    },
+    ("resource_claims", "POST"): {Allowed("create", DEVICES, "resourceclaims")},
     ("status_server", "GET"): {READ_AUTHORITIES},
 }
 

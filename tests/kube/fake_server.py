@@ -390,13 +390,22 @@ def _same_version(old: Object, new: Object) -> None:
 
 
 def _merged(old: Any, new: Any) -> Any:
-    """A merge patch; conditions are merged by their type, as a strategic one would."""
+    """A merge patch; as a strategic one would, it merges conditions by their type, users of a claim by their uid, and
+    finalizers."""
     if not isinstance(new, dict) or not isinstance(old, dict):
         return new
     out = dict(old)
     for key, value in new.items():
         if value is None:
             out.pop(key, None)
+        elif key == "finalizers":
+            out[key] = list(dict.fromkeys([*out.get(key, []), *value]))
+        elif key == "$deleteFromPrimitiveList/finalizers":
+            out["finalizers"] = [one for one in out.get("finalizers", []) if one not in value]
+        elif key == "reservedFor":
+            uids = [one["uid"] for one in value]
+            out[key] = [one for one in out.get(key, []) if one["uid"] not in uids]
+            out[key] += [one for one in value if one.get("$patch") != "delete"]
         elif key == "conditions" and isinstance(out.get(key), list):
             types = [one.get("type") for one in value]
             by_type = {one.get("type"): one for one in out[key]}

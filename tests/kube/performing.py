@@ -14,6 +14,7 @@ from typing import Any
 
 from kube.fake_server import FakeServer, Object
 from situate.core.changes import Change, PodRef
+from situate.core.model.devices import ResourceClaim
 from situate.core.model.group import PodGroup
 from situate.core.model.node import Node
 from situate.core.model.pod import Pod
@@ -40,6 +41,7 @@ class Seen(EngineView):
         self.volumes: dict[str, PersistentVolume] = {}
         self.claims: dict[tuple[str, str], PersistentVolumeClaim] = {}
         self.groups: dict[tuple[str, str], PodGroup] = {}
+        self.resource_claims: dict[tuple[str, str], ResourceClaim] = {}
         self.version = 0
 
     @property
@@ -62,6 +64,13 @@ class Seen(EngineView):
 
     def claim(self, namespace: str, name: str) -> PersistentVolumeClaim | None:
         return self.claims.get((namespace, name))
+
+    @property
+    def devices_version(self) -> int:
+        return self.version
+
+    def resource_claim(self, namespace: str, name: str) -> ResourceClaim | None:
+        return self.resource_claims.get((namespace, name))
 
     def csi_node(self, name: str) -> CSINode | None:
         return None

@@ -1,4 +1,4 @@
-"""Whether an owner is gone, as an API server answers: only 404 and another uid mean that it is."""
+"""Effects on an API server. Whether an owner is gone: only 404 and another uid mean that it is."""
 
 import asyncio
 from typing import Any
@@ -6,16 +6,25 @@ from typing import Any
 import msgspec
 import pytest
 
-from situate.core.reconcile.effects import ObjectRef
+from situate.core.reconcile.effects import (
+    DeleteObject,
+    EvictManagedPod,
+    LeaseVersion,
+    ObjectRef,
+    PatchStatus,
+    RebindPod,
+)
 from situate.kube.controllers import ApiPort
 from situate.kube.errors import ApiError
 from situate.loop.controllers.cache import ServedKind
-from situate.loop.controllers.port import RefusedError
+from situate.loop.controllers.port import RefusedError, WriteResult
 
 KINDS = [
     (ServedKind("apps/v1", "Deployment", "deployments"), True),
     (ServedKind("v1", "Node", "nodes"), False),
+    (ServedKind("v1", "Pod", "pods"), True),
 ]
+POD = ObjectRef("v1", "Pod", "default", "p", "u")
 OWNER = ObjectRef("apps/v1", "Deployment", "default", "web", "u")
 
 
@@ -24,10 +33,12 @@ class Answers:
 
     def __init__(self, answer: bytes | ApiError) -> None:
         self.paths: list[str] = []
+        self.bodies: list[Any] = []
         self._answer = answer
 
-    async def request(self, method: str, path: str, **_: Any) -> bytes:
+    async def request(self, method: str, path: str, *, body: bytes = b"null", **_: Any) -> bytes:
         self.paths.append(f"{method} {path}")
+        self.bodies.append(msgspec.json.decode(body))
         if isinstance(self._answer, ApiError):
             raise self._answer
         return self._answer
@@ -63,3 +74,50 @@ def test_an_owner_without_a_namespace_is_asked_for_without_one() -> None:
     client: Any = Answers(body("u"))
     asyncio.run(ApiPort(client, KINDS).is_gone(ObjectRef("v1", "Node", "default", "n", "u")))
     assert client.paths == ["GET /api/v1/nodes/n"]
+
+
+# Nodes' leases
+
+LEASE = "GET /apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/n"
+
+
+@pytest.mark.parametrize(
+    "effect, then",
+    [
+        (DeleteObject(POD, grace_s=0, lease=LeaseVersion("n", "17")), "DELETE /api/v1/namespaces/default/pods/p"),
+        (PatchStatus(POD, "3", {}, LeaseVersion("n", "17")), "PATCH /api/v1/namespaces/default/pods/p/status"),
+        (RebindPod(POD, "3", LeaseVersion("n", "17")), "DELETE /api/v1/namespaces/default/pods/p"),
+    ],
+)
+def test_an_effect_that_depends_on_a_lease_reads_it_first(effect: Any, then: str) -> None:
+    same: Any = Answers(msgspec.json.encode({"metadata": {"name": "n", "resourceVersion": "17"}}))
+    asyncio.run(ApiPort(same, KINDS).perform(effect))
+    assert same.paths == [LEASE, then]
+    for answer in (
+        msgspec.json.encode({"metadata": {"name": "n", "resourceVersion": "18"}}),
+        ApiError(404, "NotFound", "not found"),
+    ):
+        other: Any = Answers(answer)
+        with pytest.raises(RefusedError, match="its lease has been written since"):
+            asyncio.run(ApiPort(other, KINDS).perform(effect))
+        assert other.paths == [LEASE]
+
+
+# Evictions
+
+
+def test_a_pod_is_evicted_by_its_subresource_for_its_uid_only() -> None:
+    client: Any = Answers(b"{}")
+    assert asyncio.run(ApiPort(client, KINDS).perform(EvictManagedPod(POD))) == WriteResult(POD, None)
+    assert client.paths == ["POST /api/v1/namespaces/default/pods/p/eviction"]
+    (sent,) = client.bodies
+    assert (sent["apiVersion"], sent["kind"], sent["metadata"]["name"]) == ("policy/v1", "Eviction", "p")
+    assert sent["deleteOptions"] == {"preconditions": {"uid": "u"}}
+
+
+def test_an_eviction_that_a_budget_refuses_is_refused_and_one_of_a_pod_that_is_gone_is_done() -> None:
+    client: Any = Answers(ApiError(429, "TooManyRequests", "the budget does not allow it"))
+    with pytest.raises(RefusedError, match="the budget does not allow it"):
+        asyncio.run(ApiPort(client, KINDS).perform(EvictManagedPod(POD)))
+    gone: Any = Answers(ApiError(404, "NotFound", "not found"))
+    assert asyncio.run(ApiPort(gone, KINDS).perform(EvictManagedPod(POD))) == WriteResult(POD, None)

@@ -15,6 +15,9 @@ STORAGE = {"persistentvolumes", "persistentvolumeclaims", "storageclasses.storag
 CSI = {"csinodes.storage.k8s.io", "csidrivers.storage.k8s.io"}
 WORKLOADS = {"services", "replicationcontrollers", "replicasets.apps", "statefulsets.apps"}
 ALWAYS = {"pods", "nodes", "podgroups.scheduling.k8s.io", "podgroups.scheduling.x-k8s.io"}
+DEVICES = {
+    f"{name}.resource.k8s.io" for name in ("deviceclasses", "devicetaintrules", "resourceclaims", "resourceslices")
+}
 VOLUME_PLUGINS = ("VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone")
 
 
@@ -29,8 +32,12 @@ def needed(*disabled: str, plugin_config: list[dict[str, Any]] | None = None) ->
     return {kind.name for kind in needed_kinds(config)}
 
 
-def test_every_kind_that_scheduling_reads_can_be_watched_but_priority_classes() -> None:
-    read = {(group, model) for group, model in [*KINDS.values(), *NAMESAKES.values()] if model is not PriorityClass}
+NOT_WATCHED = (PriorityClass,)
+"""Pods carry their priorities themselves."""
+
+
+def test_every_kind_that_scheduling_reads_can_be_watched_but_these() -> None:
+    read = {(group, model) for group, model in [*KINDS.values(), *NAMESAKES.values()] if model not in NOT_WATCHED}
     assert {(kind.group, kind.model) for kind in ALL_KINDS} == read
 
 
@@ -66,6 +73,7 @@ def test_the_default_configuration_needs_everything() -> None:
         (("NodeVolumeLimits",), {"volumeattachments.storage.k8s.io"}),
         (("VolumeBinding",), {"csistoragecapacities.storage.k8s.io"}),
         (("VolumeZone",), set()),
+        (("DynamicResources",), DEVICES),
         (VOLUME_PLUGINS, STORAGE | CSI | {"csistoragecapacities.storage.k8s.io", "volumeattachments.storage.k8s.io"}),
         (("VolumeBinding", "NodeVolumeLimits", "VolumeZone"), CSI | (STORAGE - {"persistentvolumeclaims"})
          | {"csistoragecapacities.storage.k8s.io", "volumeattachments.storage.k8s.io"}),
@@ -78,7 +86,8 @@ def test_what_no_enabled_plugin_reads_is_not_needed(disabled: tuple[str, ...], n
 
 
 def test_with_every_plugin_off_nodes_pods_and_groups_are_left() -> None:
-    assert needed("DefaultPreemption", "InterPodAffinity", "PodTopologySpread", *VOLUME_PLUGINS) == ALWAYS
+    others = ("DefaultPreemption", "DynamicResources", "InterPodAffinity", "PodTopologySpread")
+    assert needed(*others, *VOLUME_PLUGINS) == ALWAYS
 
 
 def test_spreading_without_defaults_does_not_ask_whose_the_pods_are() -> None:

@@ -6,11 +6,11 @@ import pytest
 
 from builders import node, pod
 from situate.core.changes import Change, NodeGone, NodeSeen, ObjectGone, ObjectSeen, PodGone, PodRef, PodSeen
-from situate.core.model.meta import ObjectMeta
+from situate.core.model.meta import ObjectMeta, is_older
 from situate.core.model.node import Node
 from situate.core.model.pod import Pod
 from situate.core.model.workloads import Service
-from situate.kube.object_cache import ObjectCache, older
+from situate.kube.object_cache import ObjectCache
 from situate.wire.watch import Item
 
 
@@ -193,4 +193,4 @@ def test_a_pod_that_is_gone_is_named_with_its_uid() -> None:
     + [("٣", "7", False)],
 )
 def test_versions_are_compared_as_numbers_if_they_are_numbers(one: str, other: str, expected: bool) -> None:
-    assert older(one, other) is expected
+    assert is_older(one, other) is expected

@@ -11,7 +11,7 @@ from situate.core.config.defaults import default_configuration
 from situate.kube.access import Access
 from situate.kube.errors import ApiError
 from situate.kube.kinds import needed_kinds
-from situate.kube.preflight import Right, missing_rights, reach, rights_of
+from situate.kube.preflight import Right, missing_rights, reach, rights_of, served_devices
 from situate.loop.election import ElectionRules
 from situate.wire.config import load_config
 from situate.wire.errors import InputError
@@ -144,6 +144,26 @@ profiles:
     delete = Right("delete", "pods")
     assert delete in rights_of(default_configuration(), (), None)
     assert delete not in rights_of(without, (), None)
+
+
+def test_claims_are_asked_about_only_where_the_server_has_them() -> None:
+    class Old:
+        async def request(self, method: str, path: str) -> bytes:
+            if path == "/apis/resource.k8s.io/v1":
+                served = [
+                    {"name": name, "verbs": ["list", "watch"]}
+                    for name in ("deviceclasses", "resourceslices", "resourceclaims")
+                ]
+                return msgspec.json.encode({"groupVersion": "resource.k8s.io/v1", "resources": served})
+            raise ApiError(404, "NotFound", "no such page")
+
+    config, client, silent = default_configuration(), Old(), Answers(*[NOBODY] * 9)
+    kinds = asyncio.run(served_devices(client, needed_kinds(config)))  # type: ignore[arg-type]
+    asked = {right.full for right in rights_of(config, kinds, None) if right.group == "resource.k8s.io"}
+    assert {"deviceclasses", "resourceslices", "resourceclaims", "resourceclaims/status"} < asked
+    assert "devicetaintrules" not in asked
+    none = asyncio.run(served_devices(silent, needed_kinds(config)))  # type: ignore[arg-type]
+    assert not [right for right in rights_of(config, none, None) if right.group == "resource.k8s.io"]
 
 
 def test_who_only_watches_asks_for_no_right_to_write() -> None:

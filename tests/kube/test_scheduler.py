@@ -139,6 +139,51 @@ def test_pods_that_wait_and_pods_that_come_are_bound_and_told_so(tmp_path: Path)
     play(tmp_path, scenario)
 
 
+CONFIG_MAPS = "/api/v1/configmaps"
+
+
+def published(world: World) -> dict[str, str]:
+    """The names of the profiles that each scheduler has published."""
+    found = world.server.get(CONFIG_MAPS, "situate-schedulers", "kube-system") or {"data": {}}
+    return {key: json.loads(text)["profiles"][0]["schedulerName"] for key, text in (found.get("data") or {}).items()}
+
+
+def test_its_configuration_is_published_and_published_again_when_it_changes(tmp_path: Path) -> None:
+    async def scenario(world: World) -> None:
+        world.server.put(CONFIG_MAPS, {"metadata": {"name": "situate-schedulers", "namespace": "kube-system"}})
+        process = world.process()
+        async with world.running(process):
+            await until(lambda: published(world) == {"kube-system.kube-scheduler.json": "default-scheduler"})
+            world.config.write_text(config_text("another"))
+            process.reload()
+            await until(lambda: published(world) == {"kube-system.kube-scheduler.json": "another"})
+
+    play(tmp_path, scenario)
+
+
+def test_a_scheduler_that_may_not_publish_its_configuration_says_so_and_schedules(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario(world: World) -> None:
+        world.server.fault("PATCH", "/configmaps", status=403, reason="Forbidden", times=99)
+        async with world.running(world.process()):
+            await until(lambda: "The configuration was not published" in caplog.text)
+            world.server.put(PODS, pod("ours"))
+            await world.bound("ours")
+
+    play(tmp_path, scenario)
+
+
+def test_a_scheduler_that_only_watches_publishes_nothing(tmp_path: Path) -> None:
+    async def scenario(world: World) -> None:
+        process = world.process(shadow=True)
+        async with world.running(process):
+            await until(lambda: process.session is not None and process.session.drive.steps)
+        assert not [one for one in world.server.requests if "/configmaps/situate" in one.path]
+
+    play(tmp_path, scenario)
+
+
 def test_pods_of_other_schedulers_are_left_alone(tmp_path: Path) -> None:
     async def scenario(world: World) -> None:
         world.server.put(PODS, pod("theirs", "other"))

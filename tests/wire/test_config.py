@@ -16,6 +16,9 @@ from situate.core.config.defaults import BUILT_IN_POINTS, OUT_OF_TREE_POINTS, de
 from situate.core.config.encode import encode
 from situate.core.config.resolve import complete
 from situate.core.config.types import (
+    API_VERSION,
+    KIND,
+    NOT_IN_FILES,
     ClientConnection,
     Extender,
     ExtenderManagedResource,
@@ -188,7 +191,7 @@ def rows(heading: str) -> dict[str, str]:
 
 
 def fields_of(cls: type[msgspec.Struct], *apart: str) -> set[str]:
-    return {field.encode_name for field in msgspec.structs.fields(cls)} - set(apart)
+    return {field.encode_name for field in msgspec.structs.fields(cls)} - set(apart) - NOT_IN_FILES
 
 
 @pytest.mark.parametrize(
@@ -246,3 +249,8 @@ def test_the_page_names_every_plugin_with_its_weight_and_points() -> None:
 def _default_plugins() -> tuple[Any, ...]:
     plugins = default_configuration().profiles[0].plugins or Plugins()
     return plugins.multi_point.enabled
+
+
+def test_a_file_cannot_say_which_version_it_is_for() -> None:
+    with pytest.raises(ConfigInputError, match='unknown field "kubernetesVersion"'):
+        config_of({"apiVersion": API_VERSION, "kind": KIND, "kubernetesVersion": "1.37"})

@@ -19,6 +19,7 @@ from situate.core.config.types import Extender, ExtenderTLSConfig, KubeScheduler
 from situate.core.effects import Bind, Effect, Nominate, Report
 from situate.core.model.base import INT64_MAX, INT64_MIN
 from situate.core.model.pod import Pod
+from situate.core.versions import V1_37
 from situate.wire import journal
 from situate.wire.errors import InputError
 from situate.wire.journal import (
@@ -185,6 +186,19 @@ def test_a_header_has_the_configuration_and_the_fingerprint() -> None:
     assert back == JournalHeader(
         config=config, batch=8, unschedulable_limit_ms=7, segment=2, first_step=100, format=fingerprint()
     )
+
+
+def test_a_header_keeps_the_version_of_kubernetes_and_without_one_means_1_36() -> None:
+    newer = JournalHeader(config=default_configuration(V1_37), batch=1)
+    assert read_header(newer).config == newer.config
+    assert b'"kubernetes":' not in encode_record(JournalHeader(config=CONFIG, batch=1))
+
+
+def test_a_header_of_an_unknown_version_of_kubernetes_is_refused() -> None:
+    line = encode_record(JournalHeader(config=default_configuration(V1_37), batch=1))
+    payload = line[9:-1].replace(b'"1.37"', b'"1.99"')
+    with pytest.raises(InputError, match=r"^j: record 1: kubernetes: is 1.99, and only 1.36, 1.37 are known$"):
+        decode_record(line_of(payload), "j", 1)
 
 
 def test_a_private_key_is_not_written() -> None:

@@ -29,7 +29,7 @@ from situate.kube.errors import LOST, NOT_HTTP, NOT_LEADER, TIMEOUT, TOO_LARGE, 
 from situate.kube.line_stream import LineStream
 from situate.kube.rate_limit import bucket
 
-CONNECTIONS: Final = 64
+CONNECTIONS: Final = 96
 """For requests: kube-apiserver took 560 binds a second over 16, and 1,070 over 64. Streams have their own."""
 STREAMS: Final = 256
 """How many streams may be open."""

@@ -14,7 +14,7 @@ import msgspec
 
 from situate.core.changes import Change, ObjectGone, ObjectSeen
 from situate.core.model.base import Model
-from situate.core.reconcile.effects import DeleteObject, Effect, ObjectRef, RecordEvent
+from situate.core.reconcile.effects import DeleteObject, Effect, LeaseVersion, ObjectRef, RebindPod, RecordEvent
 from situate.core.reconcile.nodes.cleanup import LEASES
 from situate.core.reconcile.nodes.fencing import NodeProfile
 from situate.kube.client import Client
@@ -31,7 +31,9 @@ from situate.wire.bodies import seconds_time
 from situate.wire.metadata import decode_metadata
 from situate.wire.watch import RawReader
 
-UNWATCHED: Final = frozenset({"events", "leases", "placementdecisions", "placementevents", "nodesnapshots"})
+UNWATCHED: Final = frozenset(
+    {"events", "leases", "placementdecisions", "placementevents", "nodesnapshots", "devicepools"}
+)
 """They come and go by the thousand, own nothing, and their writers manage them: controllers do not see them. They go
 with their namespace."""
 EMPTIED: Final = frozenset({"events", "leases"})
@@ -96,17 +98,47 @@ class ApiPort:
         ]
         return await self._patch(ref, "/status", operations, JSON_PATCH)
 
-    async def merge_status(self, ref: ObjectRef, version: str, patch: Mapping[str, Any]) -> int:
+    async def merge_status(
+        self, ref: ObjectRef, version: str, patch: Mapping[str, Any], lease: LeaseVersion | None = None
+    ) -> int:
+        await self._check(lease)
         guarded = {"metadata": {"uid": ref.uid, "resourceVersion": version}, "status": patch}
         return await self._patch(ref, "/status", guarded, MERGE)
 
+    async def rebind(self, effect: RebindPod) -> None:
+        """An API server cannot replace a pod in one write, and in two it could be lost: delete it, as Kubernetes."""
+        await self.delete(DeleteObject(effect.ref, lease=effect.lease))
+
+    async def _check(self, lease: LeaseVersion | None) -> None:
+        """Raises RefusedError if the node's lease is at another version. The pod was marked for deletion before: an
+        agent that renews its lease after this check finds the mark when it lists its pods."""
+        if lease is None:
+            return
+        try:
+            path = f"{_root(NODE_LEASES[0], LEASES)}/{NODE_LEASES[1]}/{lease.node}"
+            found = decode_metadata(await self._client.request("GET", path)).resource_version
+        except ApiError as error:
+            if not error.not_found:
+                raise
+            found = ""
+        if found != lease.resource_version:
+            raise RefusedError(f"node {lease.node} may run its pods: its lease has been written since", settled=True)
+
     async def delete(self, effect: DeleteObject) -> None:
+        await self._check(effect.lease)
         version = effect.resource_version
         preconditions = {"uid": effect.ref.uid, **({"resourceVersion": version} if version else {})}
         options: dict[str, Any] = {"propagationPolicy": effect.propagation, "preconditions": preconditions}
         if effect.grace_s is not None:
             options["gracePeriodSeconds"] = effect.grace_s
         await self._client.request("DELETE", self._path(effect.ref), body=_encode(options))
+
+    async def evict(self, ref: ObjectRef) -> None:
+        meta = {"name": ref.name, "namespace": ref.namespace}
+        body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": meta}
+        options = {"preconditions": {"uid": ref.uid}}
+        path = f"{self._path(ref)}/eviction"
+        await self._client.request("POST", path, body=_encode({**body, "deleteOptions": options}))
 
     def _path(self, ref: ObjectRef, *, named: bool = True) -> str:
         resource = self._resources.get((ref.api_version, ref.kind))
@@ -138,11 +170,18 @@ class ApiControllers:
     """`run` it until it is cancelled."""
 
     def __init__(
-        self, client: Client, kinds: Sequence[tuple[ServedKind, bool]], profile: NodeProfile | None = None
+        self,
+        client: Client,
+        kinds: Sequence[tuple[ServedKind, bool]],
+        profile: NodeProfile | None = None,
+        *,
+        moves_drifted: bool = False,
     ) -> None:
-        """`profile`: how nodes are monitored; None: not at all."""
+        """`profile`: how nodes are monitored; None: not at all. `moves_drifted`: evict pods that no longer fit or match
+        their node."""
         served = [one for one, _ in kinds]
-        self.runner = Runner(served, ApiPort(client, kinds), running_clock(), profile)
+        port = ApiPort(client, kinds)
+        self.runner = Runner(served, port, running_clock(), profile, moves_drifted=moves_drifted)
         leases = [one for one in served if profile is not None and (one.api_version, one.resource) == NODE_LEASES]
         self._leases = [Reflector(client, _kind(one), self._take_leases, reader=RawReader()) for one in leases]
         self._reflectors = [

@@ -6,6 +6,7 @@ from typing import Protocol
 
 import msgspec
 
+from situate.core.versions import DEFAULT, KubernetesRules, rules_of_server
 from situate.kube.errors import ApiError
 from situate.kube.kinds import WatchedKind
 from situate.loop.controllers.cache import ServedKind
@@ -39,6 +40,19 @@ class _Group(msgspec.Struct, frozen=True, rename="camel"):
 
 class _Groups(msgspec.Struct, frozen=True):
     groups: tuple[_Group, ...] = ()
+
+
+class _Version(msgspec.Struct, frozen=True, rename="camel"):
+    git_version: str = ""
+
+
+async def server_rules(client: ApiReader) -> KubernetesRules:
+    """The rules that the API server's version asks for; the default if it does not tell its version."""
+    try:
+        found = msgspec.json.decode(await client.request("GET", "/version"), type=_Version)
+    except (ApiError, msgspec.DecodeError):
+        return DEFAULT
+    return rules_of_server(found.git_version) or DEFAULT
 
 
 async def served_version(client: ApiReader, kind: WatchedKind) -> str | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Protocol
 
 import msgspec
-from msgspec.structs import replace
 
 from situate.core.config.encode import encode
 from situate.core.config.resolve import complete
@@ -21,6 +20,7 @@ from situate.loop.health import PING, Check
 from situate.loop.logs import Log
 from situate.loop.metrics import CONTENT_TYPE, Metrics
 from situate.wire.errors import InputError
+from situate.wire.published import without_secrets
 
 _log = Log(__name__)
 
@@ -113,14 +113,5 @@ class Endpoints:
         return found
 
     def configz(self) -> tuple[str, bytes]:
-        config = _without_secrets(complete(self._process.config))
+        config = without_secrets(complete(self._process.config))
         return "application/json", msgspec.json.encode({"componentconfig": encode(config)})
-
-
-def _without_secrets(config: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:
-    """Without the keys of extenders."""
-    extenders = tuple(
-        one if one.tls_config is None else replace(one, tls_config=replace(one.tls_config, key_data=b""))
-        for one in config.extenders
-    )
-    return replace(config, extenders=extenders)

@@ -14,6 +14,7 @@ from situate.core.config.defaults import BUILT_IN_POINTS
 from situate.core.config.resolve import ResolvedProfile, resolve
 from situate.core.config.types import KubeSchedulerConfiguration
 from situate.core.model.base import Model
+from situate.core.model.devices import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
 from situate.core.model.group import CoschedulingPodGroup, PodGroup
 from situate.core.model.node import Node
 from situate.core.model.pod import Pod
@@ -80,6 +81,10 @@ CSI_DRIVERS: Final = WatchedKind(CSIDriver, "csidrivers", "storage.k8s.io")
 CSI_CAPACITIES: Final = WatchedKind(CSIStorageCapacity, "csistoragecapacities", "storage.k8s.io")
 VOLUME_ATTACHMENTS: Final = WatchedKind(VolumeAttachment, "volumeattachments", "storage.k8s.io")
 BUDGETS: Final = WatchedKind(PodDisruptionBudget, "poddisruptionbudgets", "policy")
+DEVICE_CLASSES: Final = WatchedKind(DeviceClass, "deviceclasses", "resource.k8s.io", optional=True)
+RESOURCE_SLICES: Final = WatchedKind(ResourceSlice, "resourceslices", "resource.k8s.io", optional=True)
+RESOURCE_CLAIMS: Final = WatchedKind(ResourceClaim, "resourceclaims", "resource.k8s.io", optional=True)
+DEVICE_TAINT_RULES: Final = WatchedKind(DeviceTaintRule, "devicetaintrules", "resource.k8s.io", optional=True)
 POD_GROUPS: Final = WatchedKind(PodGroup, "podgroups", "scheduling.k8s.io", ("v1beta1", "v1alpha2"), optional=True)
 COSCHEDULING_POD_GROUPS: Final = WatchedKind(
     CoschedulingPodGroup, "podgroups", "scheduling.x-k8s.io", ("v1alpha1",), optional=True
@@ -100,6 +105,10 @@ ALL_KINDS: Final = (
     CSI_CAPACITIES,
     VOLUME_ATTACHMENTS,
     BUDGETS,
+    DEVICE_CLASSES,
+    RESOURCE_SLICES,
+    RESOURCE_CLAIMS,
+    DEVICE_TAINT_RULES,
     POD_GROUPS,
     COSCHEDULING_POD_GROUPS,
     PODS,
@@ -113,6 +122,7 @@ _BOUND: Final = (VOLUMES, CLAIMS, STORAGE_CLASSES)
 _READ_BY: Final[Mapping[str, tuple[WatchedKind, ...]]] = MappingProxyType(
     {
         "DefaultPreemption": (BUDGETS,),
+        "DynamicResources": (DEVICE_CLASSES, RESOURCE_SLICES, RESOURCE_CLAIMS, DEVICE_TAINT_RULES),
         "InterPodAffinity": (NAMESPACES,),
         "NodeVolumeLimits": (*_BOUND, CSI_NODES, CSI_DRIVERS, VOLUME_ATTACHMENTS),
         _SPREAD: (SERVICES, REPLICATION_CONTROLLERS, REPLICA_SETS, STATEFUL_SETS),

@@ -17,6 +17,7 @@ import msgspec
 
 from situate.core.changes import Change, NodeGone, NodeSeen, ObjectGone, ObjectSeen, PodGone, PodRef, PodSeen
 from situate.core.model.base import Model
+from situate.core.model.meta import is_older
 from situate.core.model.node import Node
 from situate.core.model.pod import Pod
 from situate.wire.watch import ADDED, DELETED, MODIFIED, Item
@@ -30,13 +31,6 @@ class _Known(msgspec.Struct, frozen=True, gc=False):
     version: str
     object: Any = None
     """None for pods and nodes: their name and uid are enough to report them gone."""
-
-
-def older(one: str, other: str) -> bool:
-    """Whether a resourceVersion comes before another; False unless both are numbers."""
-    if one.isascii() and one.isdigit() and other.isascii() and other.isdigit():
-        return int(one) < int(other)
-    return False
 
 
 class ObjectCache:
@@ -57,7 +51,7 @@ class ObjectCache:
 
     def happened(self, event: str, item: Item[Any], changes: list[Change]) -> None:
         """Take an event of a watch that began at `version`; append what it changes to `changes`."""
-        if older(item.version, self.version):
+        if is_older(item.version, self.version):
             return
         if event in (ADDED, MODIFIED):
             self._come(item, changes)
@@ -67,14 +61,14 @@ class ObjectCache:
 
     def reached(self, version: str) -> None:
         """Everything up to this version was reported."""
-        if version and not older(version, self.version):
+        if version and not is_older(version, self.version):
             self.version = version
 
     def _come(self, item: Item[Any], changes: list[Change]) -> None:
         key = (item.namespace, item.name)
         known = self._known.get(key)
         if known is not None and known.uid == item.uid:
-            if known.version == item.version or older(item.version, known.version):
+            if known.version == item.version or is_older(item.version, known.version):
                 return
         elif known is not None:
             changes.append(self._gone(key, known))
@@ -88,7 +82,7 @@ class ObjectCache:
     def _go(self, item: Item[Any], changes: list[Change]) -> None:
         key = (item.namespace, item.name)
         known = self._known.get(key)
-        if known is not None and not older(item.version, known.version):
+        if known is not None and not is_older(item.version, known.version):
             del self._known[key]
             changes.append(self._gone(key, known))
 

@@ -14,6 +14,7 @@ from typing import Final, TypeVar, assert_never
 from situate.core.changes import BindDone, BindFailed, EvictDone, EvictFailed, PodRef
 from situate.core.effects import Bind, Evict, Report, SetCondition, SetGroupCondition
 from situate.core.model.base import Model
+from situate.core.model.devices import ResourceClaim
 from situate.core.model.pod import Pod
 from situate.core.model.storage import PersistentVolume, PersistentVolumeClaim
 from situate.kube.binding import bind_pod
@@ -22,8 +23,11 @@ from situate.kube.conditions import GroupApi, StatusWriter
 from situate.kube.errors import ApiError
 from situate.kube.eviction import evict_pod
 from situate.kube.pods import READ_S
+from situate.kube.resource_claims import read_resource_claim, write_resource_claim
 from situate.loop.scheduling.port import (
     BindClaim,
+    ClaimOutcome,
+    ClaimWrite,
     EventNames,
     EventSeries,
     InFlightLimits,
@@ -43,9 +47,9 @@ from situate.wire.errors import InputError
 from situate.wire.objects import decode
 from situate.wire.patches import MERGE, STRATEGIC, bind_volume, release_volume, select_node, series_patch
 
-IN_FLIGHT: Final = InFlightLimits(binds=48, notes=8, evictions=4, volumes=4, events=4)
+IN_FLIGHT: Final = InFlightLimits(binds=48, notes=8, evictions=4, volumes=4, claims=32, events=4)
 """Enough binds: a server that answers in 10 ms does 4,800 a second. Few notes and events, so that they leave the rate
-limit to binds. Without events, which have their own client, these are a client's connections (64), so that no request
+limit to binds. Without events, which have their own client, these are a client's connections (96), so that no request
 waits for one while its timeout runs."""
 WRITE_S: Final = 15.0
 EVENTS: Final = "/apis/events.k8s.io/v1"
@@ -135,6 +139,14 @@ class KubeSchedulingPort:
         except ApiError as error:
             return VolumeOutcome(error.message, retry=error.conflict or error.temporary)
         return VolumeOutcome()
+
+    # -- claims for devices ------------------------------------------------------------------------------------------
+
+    async def read_resource_claim(self, namespace: str, name: str) -> ResourceClaim | None:
+        return await read_resource_claim(self._client, namespace, name)
+
+    async def write_resource_claim(self, write: ClaimWrite) -> ClaimOutcome:
+        return await write_resource_claim(self._client, write, self._now_ns)
 
     # -- events ------------------------------------------------------------------------------------------------------
 

@@ -20,8 +20,9 @@ from situate.core.config.types import KubeSchedulerConfiguration
 from situate.kube.access import Access
 from situate.kube.client import Client
 from situate.kube.delegated import review
+from situate.kube.discovery import served_version
 from situate.kube.errors import NO_CREDENTIALS, ApiError
-from situate.kube.kinds import WatchedKind
+from situate.kube.kinds import RESOURCE_CLAIMS, WatchedKind
 from situate.loop.election import ElectionRules
 from situate.loop.logs import Log
 from situate.wire.errors import InputError
@@ -29,6 +30,7 @@ from situate.wire.errors import InputError
 BACKOFF_S: Final = 1.0
 BACKOFF_MAX_S: Final = 30.0
 ANSWER_S: Final = 10.0
+DEVICES: Final = RESOURCE_CLAIMS.group
 VOLUME_VERBS: Final = ("get", "patch")
 AT_ONCE: Final = 8
 """How many permissions to check at a time."""
@@ -72,8 +74,12 @@ def rights_of(
     writes: bool = True,
     others: Iterable[str] = (),
 ) -> list[Right]:
-    """The permissions that a scheduler of this configuration needs. `writes` is False for one that only watches."""
-    required = [kind for kind in kinds if not kind.optional]
+    """The permissions that a scheduler of this configuration needs. `writes` is False for one that only watches.
+
+    Of the kinds for devices, those count that the server has: pass no others.
+    """
+    kinds = list(kinds)
+    required = [kind for kind in kinds if not kind.optional or kind.group == DEVICES]
     found = [Right(verb, kind.resource, kind.group) for kind in required for verb in ("list", "watch")]
     if rules is not None:
         found.append(Right("create", "leases", "coordination.k8s.io", namespace=rules.namespace))
@@ -91,7 +97,24 @@ def rights_of(
         found += [
             Right(verb, what) for what in ("persistentvolumes", "persistentvolumeclaims") for verb in VOLUME_VERBS
         ]
+    if RESOURCE_CLAIMS in kinds:
+        found += [Right(verb, "resourceclaims", DEVICES) for verb in ("get", "patch", "create", "delete")]
+        found += [Right("patch", "resourceclaims", DEVICES, part) for part in ("status", "binding")]
     return found
+
+
+async def served_devices(client: Client, kinds: Iterable[WatchedKind]) -> list[WatchedKind]:
+    """These kinds, without those for devices that the server does not have, or that it does not tell of."""
+
+    async def is_served(kind: WatchedKind) -> bool:
+        if kind.group != DEVICES:
+            return True
+        try:
+            return await served_version(client, kind) is not None
+        except ApiError:
+            return False
+
+    return [kind for kind in kinds if await is_served(kind)]
 
 
 async def reach(

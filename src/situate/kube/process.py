@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from situate import __version__
 from situate.core.config.types import KubeSchedulerConfiguration
+from situate.core.versions import DEFAULT, KubernetesRules, rules_of_server
 from situate.kube.access import Access
 from situate.kube.client import Client
 from situate.kube.current_session import CurrentSession
@@ -25,7 +26,8 @@ from situate.kube.faults import first, say_exiting, say_unexpected
 from situate.kube.fleet import Fleet
 from situate.kube.kubeconfig import find_access
 from situate.kube.lease_store import ApiLeaseStore
-from situate.kube.preflight import missing_rights, reach, rights_of
+from situate.kube.preflight import missing_rights, reach, rights_of, served_devices
+from situate.kube.publishing import publish
 from situate.kube.reload import Configuration, whenever_changed
 from situate.kube.session import Session, SessionContext, build_engine, kinds_of
 from situate.kube.settings import OWN_LEASE, DecisionPace, Loaded, Settings
@@ -166,7 +168,9 @@ class Process:
         """Connect, list the cluster, be elected, and lead."""
         version = await reach(side, self._access)
         _log.info("Connected", server=self._access.server, version=version, where=self._access.where)
-        context = await self._make_context()
+        rules = rules_of_server(version) or DEFAULT
+        _log.info("Following the rules of Kubernetes", version=rules.version)
+        context = await self._make_context(rules)
         async with asyncio.TaskGroup() as beside:
             beside.create_task(self._log_missing_rights(side), name="rights")
             if self._serving is not None:
@@ -185,6 +189,7 @@ class Process:
                 beside.create_task(self.fleet.run(), name="fleet")
             if not self._settings.shadow:
                 await self._lead()
+                beside.create_task(self._publish(), name="publishing")
             await asyncio.Future()
 
     async def _lead(self) -> None:
@@ -221,7 +226,7 @@ class Process:
     ) -> Client:
         return Client(access, qps=qps, burst=burst, user_agent=USER_AGENT, observe=self.metrics, may_write=may_write)
 
-    async def _make_context(self) -> SessionContext:
+    async def _make_context(self, rules: KubernetesRules) -> SessionContext:
         """As in kube-scheduler, events have a client of their own, and neither waits for the other."""
         connection = self.config.client_connection
         clients = [
@@ -237,6 +242,7 @@ class Process:
             report=self.report,
             client=clients[0],
             events_client=clients[1],
+            rules=rules,
             may_write=self.may_write,
             term=self.term,
             fleet=self.fleet,
@@ -314,7 +320,13 @@ class Process:
             self.fleet.decide_on(self._scheduler_names())
         if self._context is not None:  # else the first session will use it
             await self._current.swap(self._context, self._configuration.loaded)
+        await self._publish()
         _log.info("The new configuration is in use", file=str(self._settings.config_file))
+
+    async def _publish(self) -> None:
+        """Publish the configuration, if this process decides by it."""
+        if self._context is not None and self.may_write():
+            await publish(self._context.events_client, self._rules.namespace, self._rules.name, self.config)
 
     # -- logs ----------------------------------------------------------------------------------------------------
 
@@ -326,7 +338,8 @@ class Process:
     async def _log_missing_rights(self, side: Client) -> None:
         loaded, rules = self._configuration.loaded, self._rules if self._elects else None
         writes = not self._settings.shadow
-        rights = rights_of(loaded.config, kinds_of(loaded), rules, writes=writes, others=loaded.others)
+        kinds = await served_devices(side, kinds_of(loaded))
+        rights = rights_of(loaded.config, kinds, rules, writes=writes, others=loaded.others)
         for line in await missing_rights(side, rights):
             _log.error(line)
 

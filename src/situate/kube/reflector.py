@@ -24,10 +24,11 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, Final, Protocol
 
 from situate.core.changes import Change
+from situate.core.model.meta import is_older
 from situate.kube.discovery import served_version
 from situate.kube.errors import TIMEOUT, ApiError, from_status
 from situate.kube.kinds import WatchedKind
-from situate.kube.object_cache import ObjectCache, older
+from situate.kube.object_cache import ObjectCache
 from situate.loop.logs import Log
 from situate.wire.errors import InputError
 from situate.wire.watch import ADDED, BOOKMARK, DELETED, ERROR, MODIFIED, Frame, Item, ListPage, RawReader, Reader
@@ -269,7 +270,7 @@ class Reflector:
         """Report what the complete list changes, unless it is older than what was reported before."""
         if not version:
             raise ApiError(0, UNREADABLE, "a list without a resourceVersion")
-        if older(version, self.cache.version):
+        if is_older(version, self.cache.version):
             told, self._from_store = self.cache.version, True
             if not since:
                 self.cache.forget_versions()

@@ -15,17 +15,19 @@ import os
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import count
 from typing import Final, TypeAlias
 
 from situate.core.changes import Change
+from situate.core.config.defaults import under_rules
 from situate.core.config.errors import ConfigError
 from situate.core.config.types import KubeSchedulerConfiguration
 from situate.core.engine.engine import Engine
 from situate.core.engine.framework import points_of
 from situate.core.plugins.support.errors import PluginError
+from situate.core.versions import KubernetesRules
 from situate.kube.client import Client
 from situate.kube.conditions import GroupApi
 from situate.kube.fleet import FilteringPerformer, Fleet
@@ -61,6 +63,8 @@ class SessionContext:
     report: ShadowReport
     client: Client
     events_client: Client
+    rules: KubernetesRules
+    """The rules of the API server's version."""
     may_write: Callable[[], bool]
     """Asked before every write."""
     term: Callable[[], int | None] = lambda: None
@@ -127,6 +131,7 @@ def build_engine(loaded: Loaded, settings: Settings, pace: DecisionPace, metrics
 @asynccontextmanager
 async def open_session(context: SessionContext, loaded: Loaded) -> AsyncIterator[Session]:
     """A session that has not begun. Raises InputError."""
+    loaded = replace(loaded, config=under_rules(loaded.config, context.rules))
     engine = build_engine(loaded, context.settings, context.pace, context.metrics)
 
     def groups() -> GroupApi:

@@ -49,6 +49,7 @@ QUEUES: Final = {
 }
 GATES: Final = "SchedulingGates"
 GANGS: Final = "GangScheduling"
+CLAIMS: Final = "DynamicResources"
 BINDING: Final = "binding"
 
 
@@ -220,7 +221,9 @@ class Metrics:
         places = Counter(entry.state for entry in waiting)
         for place, queue in QUEUES.items():
             self._counter(table.PENDING).put((queue,), places[place])
-        refusals = Counter(refusal for entry in waiting for refusal in _refusals(entry))
+        refusals = Counter(
+            refusal for entry in waiting for refusal in _refusals(entry, entry.key in engine.queue.awaiting_claims)
+        )
         known = self._counter(table.UNSCHEDULABLE)
         known.values = {**dict.fromkeys(known.values, 0), **refusals}
         state, cluster = engine.state, engine.cluster
@@ -234,11 +237,13 @@ class Metrics:
         self._counter(table.EVICTIONS).put((), len(state.evictions))
 
 
-def _refusals(entry: QueuedPod) -> list[Labels]:
+def _refusals(entry: QueuedPod, awaits_claim: bool) -> list[Labels]:
     """The plugins that keep a pod pending, with its profile. None, while it is being decided."""
     profile = entry.pod.spec.scheduler_name
     if entry.state is QueueState.GATED:
-        return [(GATES if entry.pod.spec.scheduling_gates else GANGS, profile)]
+        if entry.pod.spec.scheduling_gates:
+            return [(GATES, profile)]
+        return [(CLAIMS if awaits_claim else GANGS, profile)]
     if entry.state in (QueueState.IN_FLIGHT, QueueState.RESERVED):
         return []
     return [(plugin, profile) for plugin in entry.unschedulable_plugins]

@@ -82,7 +82,9 @@ class ChoiceDifference:
     recorded: str
     other: str
     note: str = ""
-    """Why the other configuration has no answer, if it has none."""
+    """Why the other configuration has no answer, if it has none; or its message, if only that differs."""
+    recorded_note: str = ""
+    """The engine's own message, if only that differs."""
 
 
 class ChoiceComparison:
@@ -90,13 +92,22 @@ class ChoiceComparison:
 
     Both choose on equal terms: the same pods on the same nodes, the same nominations, the same time. The other choice
     has no consequences; the next pod is compared on the cluster that the engine made. Pods that extenders decide on,
-    and members of gangs, are not compared.
+    and members of gangs, are not compared. With `messages`, a pod that fits nowhere is told of, too, if the messages
+    about that differ.
     """
 
     def __init__(
-        self, replay: Replay, engine: Engine, config: KubeSchedulerConfiguration, others: Mapping[str, type]
+        self,
+        replay: Replay,
+        engine: Engine,
+        config: KubeSchedulerConfiguration,
+        others: Mapping[str, type],
+        *,
+        messages: bool = False,
     ) -> None:
         self._replay = replay
+        self._engine = engine
+        self.messages = messages
         self._profiles = build_frameworks(config, others)
         self._selection = NodeSelection(engine.cluster, self._profiles, engine.state.nominations)
         self._compared: dict[str, None] = {}
@@ -120,6 +131,13 @@ class ChoiceComparison:
         if other != row and pod not in self._different:
             names = self._node(row), self._node(other)
             self._different[pod] = ChoiceDifference(entry.ref, self._replay.step, *names, note)
+        elif self.messages and row == NOWHERE and pod not in self._different:
+            mine, others = (self._message(each, entry) for each in (self._engine.cycle.selection, self._selection))
+            if mine != others:
+                self._different[pod] = ChoiceDifference(entry.ref, self._replay.step, "", "", others, mine)
+
+    def _message(self, selection: NodeSelection, entry: QueuedPod) -> str:
+        return selection.fit_failure(entry, self._engine.state.evictions).message
 
     def _chosen(self, entry: QueuedPod) -> tuple[int, str]:
         name = entry.pod.spec.scheduler_name

@@ -58,7 +58,7 @@ class RestartPolicy:
 class Supervisor:
     """`run` it until it is cancelled; then all parts are cancelled, and it returns when they have ended."""
 
-    def __init__(self, parts: Sequence[Part], policy: RestartPolicy = RestartPolicy()) -> None:  # noqa: B008 - a value
+    def __init__(self, parts: Sequence[Part], policy: RestartPolicy = RestartPolicy()) -> None:
         self._parts = parts
         self._policy = policy
         self._causes: dict[str, str] = {}

@@ -15,6 +15,7 @@ from situate.core.config.errors import ConfigError
 from situate.core.config.resolve import ResolvedProfile, resolve
 from situate.core.config.types import KIND, KubeSchedulerConfiguration
 from situate.core.config.validate import validate
+from situate.core.versions import DEFAULT, KubernetesRules
 from situate.wire.dump import dump_yaml
 from situate.wire.errors import InputError
 from situate.wire.yaml import load_yaml
@@ -31,16 +32,16 @@ class ConfigInputError(InputError):
         self.problems = tuple(problems)
 
 
-def load_config(data: bytes, file: str = "") -> KubeSchedulerConfiguration:
-    """The file's configuration, defaults set, validated. Raises InputError."""
+def load_config(data: bytes, file: str = "", rules: KubernetesRules = DEFAULT) -> KubeSchedulerConfiguration:
+    """The file's configuration for a version of Kubernetes, defaults set, validated. Raises InputError."""
     documents = list(load_yaml(data, file))
-    return config_of(documents[0] if documents else None, file)
+    return config_of(documents[0] if documents else None, file, rules)
 
 
-def config_of(raw: object, file: str = "") -> KubeSchedulerConfiguration:
+def config_of(raw: object, file: str = "", rules: KubernetesRules = DEFAULT) -> KubeSchedulerConfiguration:
     """The same for a decoded document."""
     try:
-        config = with_defaults(decode(raw))
+        config = with_defaults(decode(raw, rules))
     except ConfigError as error:
         raise ConfigInputError(error.problems, file) from None
     problems = validate(config)

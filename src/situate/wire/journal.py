@@ -27,6 +27,7 @@ from situate.core.config.errors import ConfigError
 from situate.core.config.types import Extender, KubeSchedulerConfiguration
 from situate.core.effects import Effect
 from situate.core.queue.queue import UNSCHEDULABLE_LIMIT_MS
+from situate.core.versions import DEFAULT, RULES, KubernetesRules
 from situate.wire.errors import InputError, from_decoder
 
 VERSION: Final = 1
@@ -110,6 +111,7 @@ class _HeaderLine(msgspec.Struct, tag_field="record", tag="journal", omit_defaul
     first_step: int
     config: dict[str, Any]
     parked_limit_ms: Millis = UNSCHEDULABLE_LIMIT_MS
+    kubernetes: str = DEFAULT.version
 
 
 class _ChangesLine(msgspec.Struct, tag_field="record", tag="step"):
@@ -155,6 +157,7 @@ def _header_line(header: JournalHeader) -> _HeaderLine:
         segment=header.segment,
         first_step=header.first_step,
         config=encode_config(_without_keys(header.config)),
+        kubernetes=header.config.kubernetes_version,
     )
 
 
@@ -260,7 +263,7 @@ def _check_version(version: int, place: _Place) -> None:
 def _header(line: _HeaderLine, place: _Place) -> JournalHeader:
     _check_version(line.version, place)
     try:
-        config = decode_config(line.config)
+        config = decode_config(line.config, _rules(line.kubernetes, place))
     except ConfigError as error:
         raise _wrong(place, "config", error.problems[0]) from None
     if line.batch < 1 or line.parked_limit_ms < 0 or line.segment < 1 or line.first_step < 1:
@@ -274,6 +277,13 @@ def _header(line: _HeaderLine, place: _Place) -> JournalHeader:
         situate=line.situate,
         format=line.format,
     )
+
+
+def _rules(version: str, place: _Place) -> KubernetesRules:
+    found = RULES.get(version)
+    if found is None:
+        raise _wrong(place, "kubernetes", f"is {version}, and only {', '.join(RULES)} are known")
+    return found
 
 
 def _read(kinds: Mapping[str, type], pair: tuple[str, msgspec.Raw], place: _Place) -> Any:

@@ -12,7 +12,9 @@ from typing import Any, TypeVar
 import msgspec
 
 from situate.core.model.base import Model
+from situate.core.model.claim_templates import ResourceClaimTemplate
 from situate.core.model.defaults import DEFAULT_NAMESPACE, NAMESPACED, defaulted
+from situate.core.model.devices import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
 from situate.core.model.group import CoschedulingPodGroup, PodGroup
 from situate.core.model.meta import ObjectMeta, key_of
 from situate.core.model.named import NamedObject
@@ -40,6 +42,8 @@ KINDS: dict[str, tuple[str, type[Model]]] = {
     "CSIDriver": ("storage.k8s.io", CSIDriver),
     "CSINode": ("storage.k8s.io", CSINode),
     "CSIStorageCapacity": ("storage.k8s.io", CSIStorageCapacity),
+    "DeviceClass": ("resource.k8s.io", DeviceClass),
+    "DeviceTaintRule": ("resource.k8s.io", DeviceTaintRule),
     "Namespace": ("", Namespace),
     "Node": ("", Node),
     "PersistentVolume": ("", PersistentVolume),
@@ -50,6 +54,8 @@ KINDS: dict[str, tuple[str, type[Model]]] = {
     "PriorityClass": ("scheduling.k8s.io", PriorityClass),
     "ReplicaSet": ("apps", ReplicaSet),
     "ReplicationController": ("", ReplicationController),
+    "ResourceClaim": ("resource.k8s.io", ResourceClaim),
+    "ResourceSlice": ("resource.k8s.io", ResourceSlice),
     "Service": ("", Service),
     "StatefulSet": ("apps", StatefulSet),
     "StorageClass": ("storage.k8s.io", StorageClass),
@@ -59,6 +65,11 @@ KINDS: dict[str, tuple[str, type[Model]]] = {
 # Kinds that share their name with one above.
 NAMESAKES: dict[str, tuple[str, type[Model]]] = {
     "PodGroup": ("scheduling.x-k8s.io", CoschedulingPodGroup),
+}
+
+# A kind that no scheduler reads: commands make the claims of pods to come from it.
+TEMPLATES: dict[str, tuple[str, type[Model]]] = {
+    "ResourceClaimTemplate": ("resource.k8s.io", ResourceClaimTemplate),
 }
 
 _BOM = b"\xef\xbb\xbf"
@@ -94,17 +105,22 @@ class Objects:
     csi_drivers: list[CSIDriver] = field(default_factory=list)
     csi_storage_capacities: list[CSIStorageCapacity] = field(default_factory=list)
     volume_attachments: list[VolumeAttachment] = field(default_factory=list)
+    device_classes: list[DeviceClass] = field(default_factory=list)
+    resource_slices: list[ResourceSlice] = field(default_factory=list)
+    resource_claims: list[ResourceClaim] = field(default_factory=list)
+    device_taint_rules: list[DeviceTaintRule] = field(default_factory=list)
     pod_disruption_budgets: list[PodDisruptionBudget] = field(default_factory=list)
     pod_groups: list[PodGroup] = field(default_factory=list)
     coscheduling_pod_groups: list[CoschedulingPodGroup] = field(default_factory=list)
     priority_classes: list[PriorityClass] = field(default_factory=list)
+    resource_claim_templates: list[ResourceClaimTemplate] = field(default_factory=list)
     ignored: dict[str, int] = field(default_factory=dict)
     """Kinds that were ignored, such as `Deployment (apps/v1)`, with counts."""
 
     def named(self) -> Iterator[NamedObject]:
-        """All objects but pods, nodes and priority classes, kind by kind."""
+        """All objects but pods, nodes and what pods are made from, kind by kind."""
         for name in self.__slots__:
-            if name not in ("pods", "nodes", "priority_classes", "ignored"):
+            if name not in ("pods", "nodes", "priority_classes", "resource_claim_templates", "ignored"):
                 yield from getattr(self, name)
 
     def all(self) -> Iterator[Model]:
@@ -129,10 +145,15 @@ _LIST_OF: dict[type[Model], str] = {
     CSIDriver: "csi_drivers",
     CSIStorageCapacity: "csi_storage_capacities",
     VolumeAttachment: "volume_attachments",
+    DeviceClass: "device_classes",
+    ResourceSlice: "resource_slices",
+    ResourceClaim: "resource_claims",
+    DeviceTaintRule: "device_taint_rules",
     PodDisruptionBudget: "pod_disruption_budgets",
     PodGroup: "pod_groups",
     CoschedulingPodGroup: "coscheduling_pod_groups",
     PriorityClass: "priority_classes",
+    ResourceClaimTemplate: "resource_claim_templates",
 }
 
 
@@ -446,7 +467,7 @@ class _Reader:
             if not text:
                 raise InputError("Required value", file=place.file, subject=place.within, path=path)
         group = api_version.rpartition("/")[0]
-        for kinds in (KINDS, NAMESAKES):
+        for kinds in (KINDS, NAMESAKES, TEMPLATES):
             if kind in kinds and kinds[kind][0] == group:
                 return kinds[kind][1]
         if kind.endswith("List"):

@@ -5,6 +5,7 @@ import msgspec
 from situate.core.config.defaults import default_configuration
 from situate.core.config.types import KubeSchedulerConfiguration
 from situate.core.model.pod import Pod
+from situate.core.versions import DEFAULT, KubernetesRules
 from situate.wire.config import config_of
 from situate.wire.errors import InputError, from_decoder
 from situate.wire.objects import Objects, objects_of
@@ -32,8 +33,8 @@ class _Line(msgspec.Struct):
 _LINE = msgspec.json.Decoder(_Line)
 
 
-def decode_scenario(line: bytes, file: str = "") -> Scenario:
-    """A scenario with the API server's defaults applied. Raises InputError."""
+def decode_scenario(line: bytes, file: str = "", rules: KubernetesRules = DEFAULT) -> Scenario:
+    """A scenario with the API server's defaults applied, for a version of Kubernetes. Raises InputError."""
     try:
         found = _LINE.decode(line)
     except msgspec.ValidationError as error:
@@ -41,7 +42,7 @@ def decode_scenario(line: bytes, file: str = "") -> Scenario:
         raise InputError(problem, file=file, path=path) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"not JSON: {error}", file=file) from None
-    config = default_configuration() if found.config is None else config_of(found.config, file)
+    config = default_configuration(rules) if found.config is None else config_of(found.config, file, rules)
     pending = objects_of(found.pending, file).pods
     if len(pending) != len(found.pending):
         raise InputError("something other than a pod waits", file=file, path="pending")

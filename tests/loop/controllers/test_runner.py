@@ -19,6 +19,7 @@ from situate.core.reconcile.effects import (
     UpdateStatus,
 )
 from situate.loop.controllers.cache import Collect, ControllerCache, Empty, Reconcile, ServedKind
+from situate.loop.controllers.event_limit import BURST
 from situate.loop.controllers.port import RefusedError, WriteResult
 from situate.loop.controllers.runner import EFFECTS, WORKERS, Runner
 
@@ -144,6 +145,16 @@ def test_what_is_asked_for_is_made_and_then_nothing_more() -> None:
     cluster = story(told)
     assert len(cluster.of("Pod")) == 3
     assert len([one for one in cluster.done if isinstance(one, CreateObject) and one.ref.kind == "Pod"]) == 3
+
+
+def test_few_events_are_recorded_about_one_object() -> None:
+    async def told(cluster: Cluster) -> None:
+        cluster.put(REPLICA_SETS, replica_set(2 * BURST))
+        await settled(cluster)
+
+    cluster = story(told)
+    assert len(cluster.of("Pod")) == 2 * BURST
+    assert len([one for one in cluster.done if isinstance(one, RecordEvent)]) == BURST
 
 
 def test_nobody_is_called_again_before_what_it_wrote_was_seen() -> None:

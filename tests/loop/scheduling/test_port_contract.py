@@ -47,7 +47,7 @@ class Gate:
         self._port: SchedulingPort = world.port
         self.opened = asyncio.Event()
         self.running = self.most = 0
-        self.limits = InFlightLimits(binds, 1, 1, 1, 1)
+        self.limits = InFlightLimits(binds, 1, 1, 1, 1, 1)
         world.port = self
         world.performer = world.new_performer()
 

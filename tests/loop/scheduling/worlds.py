@@ -23,6 +23,7 @@ from kube.performing import Counted, Seen
 from server.placing.world import World as RegistryStage
 from server.placing.world import opened, pod_object
 from situate.core.changes import Change, PodRef
+from situate.core.model.devices import ResourceClaim
 from situate.core.model.group import PodGroup
 from situate.core.model.node import Node
 from situate.core.model.storage import PersistentVolume, PersistentVolumeClaim
@@ -123,6 +124,13 @@ class PortWorld(ABC):
         spec = {"accessModes": ["ReadWriteOnce"], "storageClassName": "", "resources": size}
         await self.create({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": meta, "spec": spec})
 
+    async def add_resource_claim(self, name: str = "gpu", **meta: Any) -> str:
+        """A claim for a device; its uid."""
+        requests = [{"name": "r", "exactly": {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1}}]
+        body = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim"}
+        spec = {"devices": {"requests": requests}}
+        return await self.create({**body, "metadata": {"name": name, "namespace": "default", **meta}, "spec": spec})
+
     async def add_group(self, name: str = "g") -> None:
         meta, spec = {"name": name, "namespace": "default"}, {"schedulingPolicy": {"gang": {"minCount": 2}}}
         await self.create({"apiVersion": GROUPS, "kind": "PodGroup", "metadata": meta, "spec": spec})
@@ -137,6 +145,9 @@ class PortWorld(ABC):
     def claim(self, name: str = "data") -> Object:
         return self.get("PersistentVolumeClaim", name)
 
+    def resource_claim(self, name: str = "gpu") -> Object:
+        return self.get("ResourceClaim", name)
+
     def get(self, kind: str, name: str) -> Object:
         [found] = [one for one in self.all(kind) if one["metadata"]["name"] == name]
         return found
@@ -146,12 +157,14 @@ class PortWorld(ABC):
         pods = [decode_pod(_json(one)) for one in self.all("Pod")]
         volumes = [decode(PersistentVolume, _json(one)) for one in self.all("PersistentVolume")]
         claims = [decode(PersistentVolumeClaim, _json(one)) for one in self.all("PersistentVolumeClaim")]
+        devices = [decode(ResourceClaim, _json(one)) for one in self.all("ResourceClaim")]
         groups = [decode(PodGroup, _json(one)) for one in self.all("PodGroup")]
         self.seen.pods = {f"default/{one.metadata.name}": one for one in pods}
         self.seen.nodes = {name: _node(name) for name in NODES}
         self.seen.volumes = {one.metadata.name: one for one in volumes}
         self.seen.claims = {("default", one.metadata.name): one for one in claims}
         self.seen.groups = {("default", one.metadata.name): one for one in groups}
+        self.seen.resource_claims = {("default", one.metadata.name): one for one in devices}
         self.step()
 
     def step(self) -> None:
@@ -274,7 +287,7 @@ class RegistryWorld(PortWorld):
         await self.stage.registry.modify(self._target(kind, name), changed, SYSTEM)
 
     async def remove(self, kind: str, name: str) -> None:
-        if kind.startswith("PersistentVolume"):
+        if kind.startswith(("PersistentVolume", "ResourceClaim")):
             await self.change(kind, name, lambda obj: obj["metadata"].pop("finalizers", None))
         await self.stage.registry.delete(self._target(kind, name), SYSTEM, DeleteOptions(grace_s=0))
 
@@ -333,12 +346,12 @@ def play(opener: Opener, scenario: Callable[[PortWorld], Awaitable[None]]) -> No
 def _collection(kind: str) -> str:
     if kind == "Event":
         return "/apis/events.k8s.io/v1/events"
-    group = "/api/v1" if kind != "PodGroup" else f"/apis/{GROUPS}"
-    return f"{group}/{kind.lower()}s"
+    version = _api_version(kind)
+    return f"{'/api' if version == 'v1' else '/apis'}/{version}/{kind.lower()}s"
 
 
 def _api_version(kind: str) -> str:
-    return GROUPS if kind == "PodGroup" else "v1"
+    return {"PodGroup": GROUPS, "ResourceClaim": "resource.k8s.io/v1"}.get(kind, "v1")
 
 
 def _json(obj: Object) -> bytes:

@@ -6,26 +6,30 @@ its own controller nor that of its owner acts until it can be read again: both w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
+from msgspec.structs import force_setattr
 
 from situate.core.model.base import Model
 from situate.core.model.managed import ManagedNamespace, ManagedPod
 from situate.core.model.managed_node import ManagedNode
+from situate.core.model.node import Node
+from situate.core.model.pod import Pod
 from situate.core.model.refs import Millis
 from situate.core.model.stored import StoredMeta
 from situate.core.reconcile.api_values import SECOND
 from situate.core.reconcile.effects import ObjectRef
+from situate.core.reconcile.garbage import concerned_uids, is_kept, same_ties
 from situate.core.reconcile.graph import ObjectGraph, OwnedObject
 from situate.core.reconcile.nodes.eviction import is_at_risk
-from situate.core.reconcile.nodes.fencing import NodeProfile
+from situate.core.reconcile.nodes.fencing import PROMISE, NodeProfile
 from situate.core.reconcile.nodes.heartbeats import Heartbeats
 from situate.core.reconcile.objects import KINDS, ObjectIndex
 from situate.core.reconcile.pods import is_finished
-from situate.core.reconcile.table import CONTROLLERS, concerned, concerned_by_node, concerns_zones
+from situate.core.reconcile.table import CONTROLLERS, concerned_by_change, concerned_by_node, concerns_zones
 
 
 class ServedKind(NamedTuple):
@@ -58,11 +62,13 @@ class Empty(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """Check all nodes, or clean up after deleted ones."""
+    """Check all nodes, clean up after deleted ones, or move pods that have drifted."""
 
-    of: Literal["zones", "leftovers"]
+    of: Literal["zones", "leftovers", "drift"]
 
 
+MAX_LABEL_SETS: Final = 16_384
+"""Label sets that pods share. When there are more, all are forgotten."""
 Task: TypeAlias = Reconcile | Collect | Empty | Survey
 Where: TypeAlias = tuple[str, str, str, str]
 """An object: its API version, kind, namespace and name."""
@@ -85,6 +91,7 @@ class _LeaseMeta(Model, frozen=True, kw_only=True):
     name: str = ""
     uid: str = ""
     resource_version: str = ""
+    annotations: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 class _Lease(Model, frozen=True, kw_only=True):
@@ -94,15 +101,24 @@ class _Lease(Model, frozen=True, kw_only=True):
 
 _decode_any: Final = msgspec.json.Decoder(_Any).decode
 _decode_lease: Final = msgspec.json.Decoder(_Lease).decode
+_decode_pod: Final = msgspec.json.Decoder(Pod).decode
+_decode_node: Final = msgspec.json.Decoder(Node).decode
+_DEMANDS: Final[dict[type[Model], type[Model]]] = {ManagedPod: Pod, ManagedNode: Node}
 _STRUCTS: Final[dict[tuple[str, str], type[Model]]] = {name: kind for kind, name in KINDS.items()}
-_DECODERS: Final = {name: msgspec.json.Decoder(kind).decode for name, kind in _STRUCTS.items()}
+_DECODERS: Final[dict[tuple[str, str], Callable[[bytes], Any]]] = {
+    name: msgspec.json.Decoder(kind).decode for name, kind in _STRUCTS.items()
+}
 
 
 class ControllerCache:
     """All objects as last seen. With a profile, nodes are monitored, and the time of each change matters."""
 
-    def __init__(self, served: Iterable[ServedKind], profile: NodeProfile | None = None) -> None:
+    def __init__(
+        self, served: Iterable[ServedKind], profile: NodeProfile | None = None, *, reads_demands: bool = False
+    ) -> None:
+        """`reads_demands`: also keep pods and nodes as schedulers read them, for `core.reconcile.drift`."""
         self.objects = ObjectIndex()
+        self._reads_demands = reads_demands
         self.heartbeats = None if profile is None else Heartbeats(profile)
         self.graph = ObjectGraph([(one.api_version, one.kind) for one in served])
         self._uids: dict[Where, str] = {}
@@ -111,6 +127,7 @@ class ControllerCache:
         self._below: dict[str, dict[Where, None]] = {}
         """The same, by the uid of an owner."""
         self._ending: dict[str, None] = {}
+        self._labels: dict[tuple[tuple[str, str], ...], Mapping[str, str]] = {}
         self._progress: dict[tuple[str, str], int] = {}
 
     def renewed(self, body: bytes, now: Millis) -> list[Task]:
@@ -120,15 +137,24 @@ class ControllerCache:
             lease = _decode_lease(body)
             meta = lease.metadata
             duration_ms = max(0, lease.spec.lease_duration_seconds) * SECOND
+            renewed = lease.spec.renew_time
+            fenced = bool(renewed) and meta.annotations.get(PROMISE) == renewed
             if self.heartbeats.lease_seen(
-                meta.name, meta.uid, lease.spec.renew_time, meta.resource_version, now, duration_ms
+                meta.name, meta.uid, renewed, meta.resource_version, now, duration_ms, fenced=fenced
             ):
                 return [Reconcile(ManagedNode, "", meta.name)]
         return []
 
     def put(self, served: ServedKind, body: bytes, now: Millis = 0) -> list[Task]:
         """An object was added or changed; what to do now."""
-        meta = _decode_any(body).metadata
+        struct = _STRUCTS.get((served.api_version, served.kind))
+        new, problem = None, ""
+        if struct is not None:
+            try:
+                new = _DECODERS[served.api_version, served.kind](body)
+            except msgspec.DecodeError as error:
+                problem = str(error)
+        meta: StoredMeta = (_decode_any(body) if new is None else new).metadata
         self._moved(served, int(meta.resource_version or 0))
         where = (served.api_version, served.kind, meta.namespace, meta.name)
         had = self._uids.get(where)
@@ -136,16 +162,32 @@ class ControllerCache:
         if had is not None and had != meta.uid:  # another object of its name
             tasks += self.drop(served, meta.namespace, meta.name, 0, now)
         before = self.graph.by_uid(meta.uid)
-        ref = ObjectRef(served.api_version, served.kind, meta.namespace, meta.name, meta.uid)
-        item = OwnedObject(ref, meta, served.resource)
-        self._uids[where] = meta.uid
-        self.graph.put(item)
-        tasks += self._reconciles(served, meta, body, now)
+        if had == meta.uid and before is not None and same_ties(before.meta, meta):  # a status, say, ties nobody
+            self.graph.renew(OwnedObject(before.ref, meta, served.resource))
+            collects: Iterable[Task] = self._empties(meta.namespace)
+        else:
+            ref = ObjectRef(served.api_version, served.kind, meta.namespace, meta.name, meta.uid)
+            item = OwnedObject(ref, meta, served.resource)
+            self._uids[where] = meta.uid
+            self.graph.put(item)
+            collects = self._collects(before, item, meta.namespace)
+        if struct is not None:
+            if struct is ManagedPod:
+                self._share_labels(meta)
+            tasks += self._reconciles(struct, where, meta, new, problem, now)
+            if self._reads_demands and struct in _DEMANDS:
+                self._read_demand(struct, meta, body)
         if served.kind == "Namespace" and meta.deletion_timestamp is not None:
             self._ending[meta.name] = None
             tasks.append(Empty(meta.name))
-        tasks += self._collects(item, before)
+        tasks += collects
         return tasks
+
+    def _share_labels(self, meta: StoredMeta) -> None:
+        """Let the pods of one template have the same mapping of labels: it is compared for each of thousands."""
+        if len(self._labels) >= MAX_LABEL_SETS:
+            self._labels.clear()
+        force_setattr(meta, "labels", self._labels.setdefault(tuple(meta.labels.items()), meta.labels))
 
     def drop(self, served: ServedKind, namespace: str, name: str, revision: int, now: Millis = 0) -> list[Task]:
         """An object is gone; what to do now."""
@@ -162,10 +204,12 @@ class ControllerCache:
         if struct is not None:
             old: Any = self.objects.get(struct, namespace, name)
             self.objects.drop(struct, namespace, name)
+            if self._reads_demands and struct in _DEMANDS:
+                self.objects.drop(_DEMANDS[struct], namespace, name)
             tasks += self._changed(struct, old, None, now)
         if served.kind == "Namespace":
             self._ending.pop(name, None)
-        tasks += self._collects(item, item)
+        tasks += self._collects(item, None, namespace)
         return tasks
 
     def has(self, ref: ObjectRef) -> OwnedObject | None:
@@ -186,7 +230,7 @@ class ControllerCache:
         yield from self.all_nodes()
         for uid in self._uids.values():
             item = self.graph.by_uid(uid)
-            if item is not None and (item.meta.owner_references or item.meta.deletion_timestamp is not None):
+            if item is not None and not is_kept(item, self.graph):
                 yield Collect(uid)
         for name in self._ending:
             yield Empty(name)
@@ -203,19 +247,23 @@ class ControllerCache:
         kind = (served.api_version, served.kind)
         self._progress[kind] = max(self._progress.get(kind, 0), revision)
 
-    def _reconciles(self, served: ServedKind, meta: StoredMeta, body: bytes, now: Millis) -> list[Task]:
-        struct = _STRUCTS.get((served.api_version, served.kind))
-        if struct is None:
-            return []
-        where = (served.api_version, served.kind, meta.namespace, meta.name)
+    def _reconciles(
+        self, struct: type[Model], where: Where, meta: StoredMeta, new: Any, problem: str, now: Millis
+    ) -> list[Task]:
+        """`problem`: why there is no new one."""
         self._read(where)
-        try:
-            new: Any = _DECODERS[served.api_version, served.kind](body)
-        except msgspec.DecodeError as error:
-            return self._misread(struct, where, meta, str(error))
+        if new is None:
+            return self._misread(struct, where, meta, problem)
         old: Any = self.objects.get(struct, meta.namespace, meta.name)
         self.objects.put(new)
         return self._changed(struct, old, new, now)
+
+    def _read_demand(self, struct: type[Model], meta: StoredMeta, body: bytes) -> None:
+        """A pod or node that a scheduler could not read has not drifted."""
+        try:
+            self.objects.put(_decode_pod(body) if struct is ManagedPod else _decode_node(body))
+        except msgspec.DecodeError:
+            self.objects.drop(_DEMANDS[struct], meta.namespace, meta.name)
 
     def _read(self, where: Where) -> None:
         """It can be read again, or is gone."""
@@ -255,10 +303,7 @@ class ControllerCache:
         """One of them may be None."""
         if struct is ManagedNode:
             return self._node_changed(old, new, now)
-        keys = [] if new is None else concerned(new, self.objects)
-        if old is not None:
-            keys += concerned(old, self.objects)
-        tasks = _called(keys)
+        tasks: list[Task] = [Reconcile(*key) for key in concerned_by_change(old, new, self.objects)]
         if struct is ManagedPod and self.heartbeats is not None:
             tasks += self._pod_changed(self.heartbeats, old, new, now)
         return list(dict.fromkeys(tasks))
@@ -284,24 +329,14 @@ class ControllerCache:
             heartbeats.node_missed(new.spec.node_name, now)
         return [Reconcile(ManagedPod, new.metadata.namespace, new.metadata.name)]
 
-    def _collects(self, item: OwnedObject, before: OwnedObject | None) -> Iterator[Task]:
-        """Garbage collection of it, its dependents and its owners, where that may matter."""
-        meta = item.meta
-        if meta.owner_references or meta.deletion_timestamp is not None:
-            yield Collect(item.ref.uid)
-            for owner in meta.owner_references:
-                yield Collect(owner.uid)
-        # Dependents wait for an owner that is going or gone, not for a new or changed one: a ReplicaSet changes with
-        # each of its pods.
-        if before is item or (before is not None and _is_going(before.meta) != _is_going(meta)):
-            for dependent in self.graph.dependents(item.ref.uid):
-                yield Collect(dependent.ref.uid)
-        if item.ref.namespace in self._ending:
-            yield Empty(item.ref.namespace)
+    def _collects(self, before: OwnedObject | None, after: OwnedObject | None, namespace: str) -> Iterator[Task]:
+        """What an object that was added, changed or deleted means to garbage collection and to its namespace."""
+        for uid in concerned_uids(before, after, self.graph):
+            yield Collect(uid)
+        yield from self._empties(namespace)
 
-
-def _is_going(meta: StoredMeta) -> tuple[object, ...]:
-    return meta.deletion_timestamp, meta.finalizers
+    def _empties(self, namespace: str) -> tuple[Task, ...]:
+        return (Empty(namespace),) if namespace in self._ending else ()
 
 
 def _called(keys: Iterable[tuple[type, str, str]]) -> list[Task]:

@@ -9,9 +9,12 @@ from situate.core.reconcile.effects import (
     CreateObject,
     DeleteObject,
     Effect,
+    EvictManagedPod,
     FinalizeNamespace,
+    LeaseVersion,
     ObjectRef,
     PatchStatus,
+    RebindPod,
     RecordEvent,
     UpdateObject,
     UpdateStatus,
@@ -53,12 +56,19 @@ class ObjectApi(Protocol):
 
     async def replace_status(self, ref: ObjectRef, version: str, status: Mapping[str, Any]) -> int: ...
 
-    async def merge_status(self, ref: ObjectRef, version: str, patch: Mapping[str, Any]) -> int: ...
+    async def merge_status(
+        self, ref: ObjectRef, version: str, patch: Mapping[str, Any], lease: LeaseVersion | None = None
+    ) -> int: ...
 
     async def finalize(self, ref: ObjectRef, version: str, finalizers: tuple[str, ...]) -> int:
         """Set the finalizers of a namespace, and delete the objects in it that controllers do not watch."""
 
     async def delete(self, effect: DeleteObject) -> None: ...
+
+    async def rebind(self, effect: RebindPod) -> int | None:
+        """None: the API cannot do that in one write, and the pod is deleted as Kubernetes would."""
+
+    async def evict(self, ref: ObjectRef) -> None: ...
 
     async def record(self, event: RecordEvent) -> None: ...
 
@@ -72,13 +82,18 @@ async def call(api: ObjectApi, effect: Effect) -> WriteResult | None:
             revision = await api.merge(ref, {**patch, "metadata": expected})
         case UpdateStatus(ref=ref, resource_version=version, status=status):
             revision = await api.replace_status(ref, version, status)
-        case PatchStatus(ref=ref, resource_version=version, patch=part):
-            revision = await api.merge_status(ref, version, part)
+        case PatchStatus(ref=ref, resource_version=version, patch=part, lease=lease):
+            revision = await api.merge_status(ref, version, part, lease)
+        case RebindPod():
+            return WriteResult(effect.ref, await api.rebind(effect))
         case FinalizeNamespace(ref=ref, resource_version=version, finalizers=finalizers):
             revision = await api.finalize(ref, version, finalizers)
         case DeleteObject():
             await api.delete(effect)
             return WriteResult(effect.ref, None)
+        case EvictManagedPod(ref=ref):
+            await api.evict(ref)
+            return WriteResult(ref, None)
         case RecordEvent():
             await api.record(effect)
             return None
@@ -88,7 +103,7 @@ async def call(api: ObjectApi, effect: Effect) -> WriteResult | None:
 
 
 def refused(effect: Effect, message: str, *, not_found: bool, conflict: bool) -> WriteResult:
-    """Raises RefusedError, except for the deletion of an object that is gone."""
-    if isinstance(effect, DeleteObject) and not_found:
+    """Raises RefusedError, except for the deletion of an object that is gone, or its eviction."""
+    if isinstance(effect, DeleteObject | EvictManagedPod) and not_found:
         return WriteResult(effect.ref, None)
     raise RefusedError(message, settled=conflict or not_found) from None

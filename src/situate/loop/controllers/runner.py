@@ -6,6 +6,7 @@
 - An exception about one object, whatever it is, stays with that object: it is logged, counted, shown as an event on the
   object, and retried in the same way. Everything else goes on.
 - Namespaces take turns, with calls and with effects: one that wants two billion pods delays the others by a few writes.
+- Calls that take long are followed by a rest (rests.py), and few events are recorded about one object (event_limit.py).
 - It has no state to lose: a new runner calls every controller once.
 """
 
@@ -21,15 +22,25 @@ from typing import Any, Final, assert_never
 from situate.core.model.managed import ManagedNamespace
 from situate.core.model.managed_node import ManagedNode
 from situate.core.model.refs import Millis
-from situate.core.reconcile.effects import Effect, ObjectRef, ReconcileResult, RecordEvent, batches, refusal
+from situate.core.reconcile.drift import PERIOD_MS as DRIFT_MS
+from situate.core.reconcile.drift import move_drifted
+from situate.core.reconcile.effects import (
+    Effect,
+    ObjectRef,
+    ReconcileError,
+    ReconcileResult,
+    RecordEvent,
+    batches,
+    refusal,
+)
 from situate.core.reconcile.garbage import collect
 from situate.core.reconcile.namespace import namespace
 from situate.core.reconcile.nodes.cleanup import clean_up
 from situate.core.reconcile.nodes.fencing import NodeProfile
 from situate.core.reconcile.nodes.heartbeats import Heartbeats
-from situate.core.reconcile.nodes.zones import taint_lost_nodes
-from situate.core.reconcile.objects import KINDS, ObjectIndex, ref_of
+from situate.core.reconcile.objects import KINDS, ref_of
 from situate.core.reconcile.table import CONTROLLERS, reconcile
+from situate.loop.controllers.absence import confirm_absence
 from situate.loop.controllers.cache import (
     Collect,
     ControllerCache,
@@ -41,8 +52,11 @@ from situate.loop.controllers.cache import (
     UnreadableError,
     namespace_of,
 )
+from situate.loop.controllers.event_limit import EventLimit
 from situate.loop.controllers.metrics import ControllerMetrics
 from situate.loop.controllers.port import ControllerPort, RefusedError, WriteResult
+from situate.loop.controllers.rests import Rests
+from situate.loop.controllers.surveys import survey_zones
 from situate.loop.controllers.time_zones import utc_offset
 from situate.loop.drive import describe_error
 from situate.loop.fair_queue import FairQueue
@@ -76,6 +90,7 @@ SLOW_S: Final = 1.0
 """A call that takes longer is logged, because it blocks the process."""
 LONGEST_WAIT_S: Final = 3_600.0
 """The longest wait before the runner checks again what is due."""
+DRIFT: Final = Survey("drift")
 FAILED: Final = "FailedReconcile"
 """The reason of the event about an object whose controller failed."""
 EVENT_TEXT: Final = 1_024
@@ -95,10 +110,14 @@ class Runner:
         profile: NodeProfile | None = None,
         metrics: ControllerMetrics | None = None,
         hindrance: Callable[[ControllerCache, Task], str] = lambda _view, _task: "",
+        *,
+        moves_drifted: bool = False,
     ) -> None:
         """Without a profile, nodes are not monitored; with one, pass their leases, too. `hindrance` returns why
-        a controller must not be called now; the runner asks again later."""
-        self.view = ControllerCache(served, profile)
+        a controller must not be called now; the runner asks again later. `moves_drifted`: evict pods that no longer fit
+        or match their node."""
+        self.view = ControllerCache(served, profile, reads_demands=moves_drifted)
+        self._moves_drifted = moves_drifted
         self.metrics = metrics or ControllerMetrics()
         self.calls = 0
         self.refused = 0
@@ -114,11 +133,13 @@ class Runner:
         self._running_in: dict[str, int] = {}
         """How many run, by namespace."""
         self._slots = FairSlots(SlotLimits(EFFECTS, EFFECTS, PER_NAMESPACE * AT_ONCE, EFFECTS, GUARANTEED))
+        self._events = EventLimit()
+        self._rests = Rests()
         self._failures: dict[Task, int] = {}
         self._refusals: dict[Task, str] = {}
         self._count = 0
         self._told = asyncio.Event()
-        self._moved = asyncio.Event()
+        self._moved: asyncio.Event | None = None  # set by the next change; None while nobody waits for one
         self._running = False
         self._awake_at: Millis = 0
 
@@ -170,6 +191,8 @@ class Runner:
         self._awake_at = self._clock()
         self.leases_seen(True)
         self._call(list(self.view.everything()))
+        if self._moves_drifted:
+            self._put(DRIFT, self._clock() + DRIFT_MS)
         async with asyncio.TaskGroup() as group:
             if self.view.heartbeats is not None:
                 group.create_task(self._stay_awake())
@@ -181,13 +204,16 @@ class Runner:
 
     @property
     def idle(self) -> bool:
-        """No controller runs, and none is due."""
+        """No controller runs, and none is due, or would be but for its rest."""
         now = self._clock()
-        return not self._busy and all(due > now for due in self._waiting.values())
+        return not self._busy and all(
+            due > now and self._rests.after(task, now) == now for task, due in self._waiting.items()
+        )
 
     def _call(self, tasks: Sequence[Task]) -> None:
-        moved, self._moved = self._moved, asyncio.Event()
-        moved.set()
+        if self._moved is not None:
+            self._moved.set()
+            self._moved = None
         if not self._running:
             return
         now = self._clock()
@@ -198,6 +224,7 @@ class Runner:
         if task in self._busy:
             self._busy[task] = True
             return
+        due = self._rests.after(task, due)
         known = self._waiting.get(task)
         if known is not None and known <= due:
             return
@@ -260,6 +287,8 @@ class Runner:
         finally:
             told_again = self._busy.pop(task)
             self._left(flow)
+        if task == DRIFT:  # what was refused waits for the next period, too: that is what limits the rate
+            requeue_at = self._clock() + DRIFT_MS
         if told_again:
             self._put(task, self._clock())
         if requeue_at is not None:
@@ -290,15 +319,17 @@ class Runner:
             return
         self._report(ref, error, wait_ms)
         if ref.name:
-            text = f"Error reconciling: {type(error).__name__}: {error}"
-            await self._record(RecordEvent(ref, "Warning", FAILED, text[:EVENT_TEXT]))
+            reason = error.reason if isinstance(error, ReconcileError) else FAILED
+            text = f"Error reconciling: {type(error).__name__}: {error}" if reason == FAILED else str(error)
+            await self._record(RecordEvent(ref, "Warning", reason, text[:EVENT_TEXT]))
 
     def _report(self, ref: ObjectRef, error: BaseException, wait_ms: Millis = 0) -> None:
         """Log and count a failure about one object."""
         self.metrics.errors.add((ref.kind,), 1)
         where = {"kind": ref.kind, "namespace": ref.namespace, "name": ref.name}
         if wait_ms:
-            _log.error("A controller failed; retrying", **where, err=describe_error(error), wait_ms=wait_ms)
+            log = _log.warning if isinstance(error, ReconcileError) else _log.error  # somebody corrects the object
+            log("A controller failed; retrying", **where, err=describe_error(error), wait_ms=wait_ms)
         else:
             _log.error("Controllers cannot read an object; continuing without it", **where, err=describe_error(error))
 
@@ -325,11 +356,12 @@ class Runner:
         owner, outcome = self._outcome(task)
         judged = self._judged_since
         took_s = time.perf_counter() - begun
+        self._rests.called(task, took_s, self._clock())
         if took_s > SLOW_S:
             self._report_slow(task, took_s)
         self.calls += 1
-        if outcome.effects and isinstance(task, Collect):
-            await self._confirm_absence(task.uid)
+        if outcome.effects:
+            await confirm_absence(task, self.view, self._port)
         written: list[WriteResult] = []
         problem: Exception | None = None
         try:
@@ -350,17 +382,6 @@ class Runner:
         finally:
             await self._until_seen(written)
         return outcome.requeue_at
-
-    async def _confirm_absence(self, uid: str) -> None:
-        """Ask for the owners that we do not see before anything is taken for garbage: an owner that the server cannot
-        read is in no list. Raises RefusedError."""
-        item = self.view.graph.by_uid(uid)
-        for owner in () if item is None else item.meta.owner_references:
-            unseen = self.view.graph.by_uid(owner.uid) is None and self.view.graph.serves(owner.api_version, owner.kind)
-            if item is not None and unseen:
-                ref = ObjectRef(owner.api_version, owner.kind, item.ref.namespace, owner.name, owner.uid)
-                if not await self._port.is_gone(ref):
-                    raise RefusedError(f"its owner {owner.kind} {owner.name} exists, and is not seen yet")
 
     def _report_slow(self, task: Task, took_s: float) -> None:
         ref = self._ref(task)
@@ -393,30 +414,17 @@ class Runner:
                     if ending is None
                     else (ref_of(ending), namespace(ending, view.graph, now))
                 )
+            case Survey(of="drift"):
+                return None, move_drifted(view.objects, now)
             case Survey(of=what):
                 heartbeats = self._heartbeats(now)
                 if heartbeats is None:
                     return None, ReconcileResult()
                 if what == "leftovers":
                     return None, clean_up(view.objects, heartbeats, now)
-                return None, self._survey_zones(heartbeats, now)
+                return None, survey_zones(view.objects, heartbeats, now, self._report)
             case _:
                 assert_never(task)
-
-    def _survey_zones(self, heartbeats: Heartbeats, now: Millis) -> ReconcileResult:
-        """Without the nodes that cannot be surveyed even alone, if there are any."""
-        try:
-            return taint_lost_nodes(self.view.objects, heartbeats, now)
-        except Exception:  # noqa: BLE001 - the loop below finds the node that causes it
-            others = ObjectIndex()
-            for node in self.view.objects.among(ManagedNode):
-                try:
-                    taint_lost_nodes(ObjectIndex([node]), heartbeats, now)
-                except Exception as error:  # noqa: BLE001 - whatever it is, it is about this node
-                    self._report(ref_of(node), error)
-                else:
-                    others.put(node)
-            return taint_lost_nodes(others, heartbeats, now)
 
     def _heartbeats(self, now: Millis) -> Heartbeats | None:
         """When nodes renewed last. After a pause of ours we may have missed renewals: every node gets more time."""
@@ -437,6 +445,8 @@ class Runner:
         self, flow: str, task: Task, owner: ObjectRef | None, part: Sequence[Effect]
     ) -> list[WriteResult]:
         """Perform these concurrently. Raises the first refusal or error, when all are done."""
+        now = self._clock()
+        part = [one for one in part if not isinstance(one, RecordEvent) or self._events.admits(one.ref, now)]
         answers = await asyncio.gather(*(self._in_turn(flow, effect) for effect in part), return_exceptions=True)
         problem: Exception | None = None
         written: list[WriteResult] = []
@@ -461,9 +471,10 @@ class Runner:
         async with self._slots.slot(flow):
             return await self._port.perform(effect)
 
-    async def _record(self, event: Effect) -> None:
+    async def _record(self, event: RecordEvent) -> None:
         try:
-            await self._port.perform(event)
+            if self._events.admits(event.ref, self._clock()):
+                await self._port.perform(event)
         except Exception as error:  # noqa: BLE001 - a failure to report a failure must not cause another
             _log.v(2).info("An event was refused", err=str(error))
 
@@ -474,9 +485,10 @@ class Runner:
         for one in written:
             while not self._is_seen(one):
                 left = deadline - asyncio.get_running_loop().time()
+                moved = self._moved = self._moved or asyncio.Event()
                 try:
                     async with asyncio.timeout(max(left, 0)):
-                        await self._moved.wait()
+                        await moved.wait()
                 except TimeoutError:
                     _log.warning("The informers are behind; going on", name=one.ref.name)
                     return

@@ -1,8 +1,8 @@
 """Carries out an engine's effects through a port, and reports the outcomes to the engine, as changes.
 
 Nothing here holds up deciding: `perform` only queues work. Work on one pod runs in order, different pods side by side,
-each kind of work within the port's limits. Every Bind, BindVolumes, Evict and AskExtender is answered once. A scheduler
-that may not write (any more) writes nothing, and answers so.
+each kind of work within the port's limits. Every Bind, BindVolumes, BindClaims, Evict and AskExtender is answered once.
+A scheduler that may not write (any more) writes nothing, and answers so.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from situate.core.changes import (
     BindDone,
     BindFailed,
     Change,
+    ClaimsBound,
+    ClaimsFailed,
     EvictDone,
     EvictFailed,
     ExtenderSaid,
@@ -27,25 +29,31 @@ from situate.core.changes import (
 from situate.core.effects import (
     AskExtender,
     Bind,
+    BindClaims,
     BindVolumes,
     Effect,
     Evict,
     Nominate,
+    ReleaseClaim,
     Report,
     SetCondition,
     SetGroupCondition,
+    UnreserveClaims,
 )
 from situate.core.model.pod import Pod
 from situate.loop.drive import describe_error
 from situate.loop.extenders import Extenders
 from situate.loop.logs import Log
 from situate.loop.metrics import Metrics
+from situate.loop.scheduling.claims import ClaimBinder
 from situate.loop.scheduling.events import EventSeriesRecorder
 from situate.loop.scheduling.lanes import Lanes
 from situate.loop.scheduling.port import NOT_LEADER, RUNNING, STOPPING, PodNote, SchedulingPort, WriteOutcome
 from situate.loop.scheduling.view import EngineView
 from situate.loop.scheduling.volumes import VolumeBinder
 
+PENDING: Final = "BindingConditionsPending"
+WAITING: Final = "waiting for binding conditions for device on node {}"
 NO_EXTENDERS: Final = "no extenders are configured"
 
 _log = Log(__name__)
@@ -96,6 +104,7 @@ class Performer:
         now_ns: Callable[[], int] = time.time_ns,
         extenders: Extenders | None = None,
         volume_timeouts_s: Mapping[str, float] | None = None,
+        device_timeouts_s: Mapping[str, float] | None = None,
         metrics: Metrics | None = None,
     ) -> None:
         """`component` reports events about pods whose scheduler is not known."""
@@ -107,6 +116,15 @@ class Performer:
         self._extenders = extenders
         self._metrics: Metrics | _NoMetrics = metrics or _NoMetrics()
         self._volumes = VolumeBinder(port, objects, self._answer_volumes, may_write, volume_timeouts_s)
+        self._claims = ClaimBinder(
+            port,
+            objects,
+            self._answer_claims,
+            may_write,
+            now_ns,
+            waits=self._waits_for_devices,
+            timeouts_s=device_timeouts_s,
+        )
         self._events = EventSeriesRecorder(port, may_write, now_ns, dropped=lambda: self._metrics.dropped("event"))
         limits = port.limits
         self._lanes: Lanes[_Work] = Lanes(
@@ -125,13 +143,15 @@ class Performer:
 
     @property
     def binds_waiting(self) -> int:
-        """How many binds have no answer yet. The drive pauses when there are too many."""
-        return len(self._binding)
+        """How many binds have no answer yet, and for how many pods devices are being written before. The drive pauses
+        when there are too many."""
+        return len(self._binding) + self._claims.writing
 
     @property
     def busy(self) -> bool:
         """Whether work waits or runs. Claims that are waited for do not count."""
-        return self._lanes.busy or self._volumes.busy or self._events.busy or bool(self._asking)
+        others = self._volumes.busy or self._claims.busy or self._events.busy
+        return self._lanes.busy or others or bool(self._asking)
 
     def perform(self, effects: Sequence[Effect]) -> None:
         """Queue the effects of a step. To be called after every step, also after one without effects."""
@@ -149,11 +169,18 @@ class Performer:
                     self._evict(effect)
                 case BindVolumes():
                     self._bind_volumes(effect)
+                case BindClaims():
+                    self._claims.bind(effect)
+                case UnreserveClaims():
+                    self._claims.unreserve(effect)
+                case ReleaseClaim():
+                    self._claims.release(effect)
                 case AskExtender():
                     self._ask(effect)
                 case _:
                     assert_never(effect)
         self._volumes.look()
+        self._claims.look()
 
     async def drain(self, timeout_s: float) -> bool:
         """Begin nothing more; let what runs finish. False if something did not in time, and was cut off."""
@@ -171,6 +198,7 @@ class Performer:
             task.cancel()
             self._answer_ask(ExtenderSaid(number, problem=STOPPING))
         done &= await self._volumes.drain(max(0.0, deadline - clock()))
+        done &= await self._claims.drain(max(0.0, deadline - clock()))
         return await self._events.drain(max(0.0, deadline - clock())) and done
 
     def _refusal(self) -> str:
@@ -287,7 +315,7 @@ class Performer:
             self._metrics.failed("preemption")
         self._tell([answer])
 
-    # -- volumes, events, extenders ----------------------------------------------------------------------------------
+    # -- volumes, devices, events, extenders -------------------------------------------------------------------------
 
     def _bind_volumes(self, effect: BindVolumes) -> None:
         if self._port.nominates_reserved:
@@ -297,6 +325,19 @@ class Performer:
     def _answer_volumes(self, answer: VolumesBound | VolumesFailed) -> None:
         if isinstance(answer, VolumesFailed):
             self._metrics.failed("volumes")
+            if self._port.nominates_reserved:
+                self._note(Nominate(answer.pod, ""))
+        self._tell([answer])
+
+    def _waits_for_devices(self, effect: BindClaims) -> None:
+        """The devices of a pod are written, and have to become ready."""
+        self._report(Report(effect.pod, "Normal", PENDING, "Scheduling", WAITING.format(effect.node)))
+        if self._port.nominates_reserved:
+            self._note(Nominate(effect.pod, effect.node))
+
+    def _answer_claims(self, answer: ClaimsBound | ClaimsFailed) -> None:
+        if isinstance(answer, ClaimsFailed):
+            self._metrics.failed("claims")
             if self._port.nominates_reserved:
                 self._note(Nominate(answer.pod, ""))
         self._tell([answer])

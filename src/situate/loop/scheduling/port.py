@@ -13,7 +13,8 @@ from typing import Any, ClassVar, Final, NamedTuple, Protocol, TypeAlias
 from uuid import uuid4
 
 from situate.core.changes import BindDone, BindFailed, EvictDone, EvictFailed, PodRef
-from situate.core.effects import Bind, Evict, Nominate, Report, SetCondition, SetGroupCondition
+from situate.core.effects import Bind, Evict, ExtendedResource, Nominate, Report, SetCondition, SetGroupCondition
+from situate.core.model.devices import AllocationResult, DeviceRequest, ResourceClaim
 from situate.core.model.pod import Pod
 from situate.core.model.storage import PersistentVolume, PersistentVolumeClaim
 
@@ -139,6 +140,97 @@ class VolumeOutcome(NamedTuple):
     """Whether reading the object and writing it again may help."""
 
 
+# -- claims for devices ------------------------------------------------------------------------------------------------
+
+
+ASSIGNED: Final = 'pod {} is already assigned to node "{}"'
+
+
+class ClaimError(Exception):
+    """Why the devices of a pod cannot be written. One line."""
+
+
+class ProtectClaim(NamedTuple):
+    """Add the finalizer of allocated claims, in the version of the claim that was read."""
+
+    claim: ResourceClaim
+
+
+class AllocateClaim(NamedTuple):
+    """Give devices to a claim and reserve it for a pod, in the version of the claim that was read."""
+
+    claim: ResourceClaim
+    allocation: AllocationResult
+    pod: PodRef
+
+
+class ReserveClaim(NamedTuple):
+    """Reserve an allocated claim for one pod more, in the version of the claim that was read."""
+
+    claim: ResourceClaim
+    pod: PodRef
+
+
+class UnreserveClaim(NamedTuple):
+    """Remove a pod from those that a claim is reserved for, in the version of the claim that was read."""
+
+    claim: ResourceClaim
+    pod: PodRef
+
+
+class DeallocateClaim(NamedTuple):
+    """Take back the devices of a claim, in the version of the claim that was read."""
+
+    claim: ResourceClaim
+
+
+class CreateClaim(NamedTuple):
+    """Create the claim for a pod's extended resources."""
+
+    pod: PodRef
+    name: str
+    requests: tuple[DeviceRequest, ...]
+
+
+class DeleteClaim(NamedTuple):
+    """Delete a claim that was created for extended resources, in the version that was read, and its finalizer."""
+
+    claim: ResourceClaim
+
+
+class ExtendedStatus(NamedTuple):
+    """Write in a pod's status which claim serves its extended resources, if the pod is still pending."""
+
+    pod: PodRef
+    claim: str
+    mappings: tuple[ExtendedResource, ...]
+
+
+ClaimWrite: TypeAlias = (
+    ProtectClaim
+    | AllocateClaim
+    | ReserveClaim
+    | UnreserveClaim
+    | DeallocateClaim
+    | CreateClaim
+    | DeleteClaim
+    | ExtendedStatus
+)
+
+
+class ClaimOutcome(NamedTuple):
+    """The outcome of a ClaimWrite."""
+
+    problem: str = ""
+    """Empty: it is written."""
+    retry: bool = False
+    """Whether reading the object and writing it again may help."""
+    lost: bool = False
+    """It is unknown whether it was written: only reading tells."""
+    claim: ResourceClaim | None = None
+    """The claim as it was written."""
+
+
 class InFlightLimits(NamedTuple):
     """How many pieces of each kind of work run at a time."""
 
@@ -146,6 +238,7 @@ class InFlightLimits(NamedTuple):
     notes: int
     evictions: int
     volumes: int
+    claims: int
     events: int
 
 
@@ -180,6 +273,11 @@ class SchedulingPort(Protocol):
         """None: there is none. Raises VolumeError if it cannot be read."""
 
     async def write_volume(self, write: VolumeWrite) -> VolumeOutcome: ...
+
+    async def read_resource_claim(self, namespace: str, name: str) -> ResourceClaim | None:
+        """None: there is none. Raises ClaimError if it cannot be read."""
+
+    async def write_resource_claim(self, write: ClaimWrite) -> ClaimOutcome: ...
 
     async def write_event(self, event: EventSeries) -> WriteOutcome:
         """Create the event; or write its count, if it was written before."""

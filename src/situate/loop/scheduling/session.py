@@ -108,6 +108,7 @@ async def open_scheduling(
                 now_ns=now_ns,
                 extenders=extenders,
                 volume_timeouts_s={name: profile.volumes_ms / 1_000 for name, profile in engine.profiles.items()},
+                device_timeouts_s={name: profile.devices_ms / 1_000 for name, profile in engine.profiles.items()},
                 metrics=metrics,
             )
             drive.attach(performer)

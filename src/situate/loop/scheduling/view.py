@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from situate.core.changes import PodRef
 from situate.core.engine.engine import Engine
+from situate.core.explain.provisioning import waiting_claims
+from situate.core.model.devices import ResourceClaim
 from situate.core.model.group import PodGroup
 from situate.core.model.node import Node
 from situate.core.model.pod import Pod
@@ -40,6 +42,22 @@ class EngineView:
 
     def claim(self, namespace: str, name: str) -> PersistentVolumeClaim | None:
         return self._engine.cluster.objects.storage.claims.get((namespace, name))
+
+    def waiting_claims(self, ref: PodRef, node: str) -> tuple[str, ...]:
+        """The claims of a pod that wait for a volume on this node, and for whom."""
+        pod = self.pod(ref)
+        if pod is None or not pod.spec.volumes:
+            return ()
+        return waiting_claims(self._engine.cluster.class_of(pod), self._engine.cluster.objects.storage, node)
+
+    @property
+    def devices_version(self) -> int:
+        """Moves with every change of a claim for devices."""
+        return self._engine.cluster.objects.devices.changes
+
+    def resource_claim(self, namespace: str, name: str) -> ResourceClaim | None:
+        """As it was last seen, without the devices that are on their way to it."""
+        return self._engine.state.assumed_claims.as_seen(namespace, name)
 
     def csi_node(self, name: str) -> CSINode | None:
         return self._engine.cluster.objects.storage.csi_nodes.get(name)

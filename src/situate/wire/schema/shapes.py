@@ -44,8 +44,9 @@ def shape_of(api_version: str, kind: str) -> msgspec.json.Decoder[Any]:
 def _struct(name: str) -> type[msgspec.Struct]:
     fields: list[tuple[str, Any, Any]] = []
     for field in flat_fields(message(name)):
-        # Unset rather than None: no field is stored as null.
-        fields.append((f"f_{field.name}", _type(field.type), msgspec.field(name=field.name, default=msgspec.UNSET)))
+        # Unset rather than None: nothing is stored as null but times that Go always writes, as in Events.
+        annotation = str | None if field.always and field.type.name in ("Time", "MicroTime") else _type(field.type)
+        fields.append((f"f_{field.name}", annotation, msgspec.field(name=field.name, default=msgspec.UNSET)))
     return msgspec.defstruct(name.replace(".", "_"), fields, gc=False)
 
 

@@ -14,6 +14,10 @@ NodeConfiguration: profile - string?; leaseDurationSeconds - int32?; renewInterv
 NodeSnapshotStatus: allocated - core.v1.ResourceList
 BoundPod: namespace - string? nonempty; name - string? nonempty; uid - string? nonempty; bindingVersion - int64?;
     hostPorts - [string]; gpus - [string]
+kind DevicePool: metadata - meta.v1.ObjectMeta!; spec - DevicePoolSpec?
+DevicePoolSpec: driver - string? nonempty; pool - string? nonempty; devices - [HeldDevice]
+HeldDevice: device - string? nonempty; namespace - string? nonempty; claim - string? nonempty; uid - string? nonempty;
+    share - string?; consumed - {Quantity}
 kind NodeJoin: metadata - meta.v1.ObjectMeta!; spec - NodeJoinSpec?; status - NodeJoinStatus?
 NodeJoinSpec: nodeName - string? nonempty; request - string? nonempty
 NodeJoinStatus: certificate - string?; certificateAuthority - string?
@@ -22,7 +26,7 @@ PlacementDecisionSpec: podUID - string? nonempty; node - string?; bindingVersion
     snapshotVersion - string?
 PlacementDecisionStatus: phase - BindingPhase?; phases - [PlacementPhase]; reason - string?; message - string?; score -
     int64?; scores - [NodeScore]; alternatives - [string]; refusals - [NodeRefusals]; nodes - int64?; feasible - int64?;
-    attempts - int64?; wakesOn - [string]
+    attempts - int64?; wakesOn - [string]; sampledFrom - int64?
 PlacementPhase: phase - string?; at - Time?
 NodeScore: node - string?; total - int64?; plugins - {int64}
 NodeRefusals: reason - string?; plugin - string?; nodes - int64?

@@ -1,0 +1,483 @@
+"""Writes the devices of a reserved pod in its ResourceClaims, reserves the claims for it, and waits until the devices
+are ready; gives claims and devices back when the pod is not bound after all.
+
+Each claim is written only in the version that was read, first the one that the engine knows: a claim that somebody else
+allocated meanwhile stays as it is. If it is unknown whether a write was made, the claim is read until that is known.
+The engine gets all claims with the answer, so it knows which devices are taken before any watch shows it.
+
+An extended resource gets a claim that is created here. Its name is chosen here, too, so a claim whose creation was not
+answered is found again; it is a name that no other scheduler chooses.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import ClassVar, Final
+from uuid import uuid4
+
+from situate.core.changes import ClaimsBound, ClaimsFailed, PodRef
+from situate.core.devices.claims import binding_failure, is_prepared
+from situate.core.effects import BindClaims, ClaimToBind, ClaimToCreate, ReleaseClaim, UnreserveClaims
+from situate.core.model.devices import AllocationResult, DeviceRequestAllocationResult, ResourceClaim
+from situate.core.model.timestamp import epoch_ms
+from situate.loop.drive import describe_error
+from situate.loop.logs import Log
+from situate.loop.scheduling.claim_changes import deallocated, deleted, extended_claim_name, is_for, unreserved
+from situate.loop.scheduling.lanes import Lanes
+from situate.loop.scheduling.port import (
+    NOT_LEADER,
+    STOPPING,
+    AllocateClaim,
+    ClaimError,
+    ClaimOutcome,
+    ClaimWrite,
+    CreateClaim,
+    ExtendedStatus,
+    ProtectClaim,
+    ReserveClaim,
+    SchedulingPort,
+)
+from situate.loop.scheduling.view import EngineView
+
+TIMEOUT_S: Final = 600.0
+"""How long devices may take to be ready, where no profile says otherwise: bindingTimeout."""
+LOOK_S: Final = 1.0
+"""How often to look at the known claims while the engine hears of no change."""
+TRIES: Final = 6
+"""How often to write one claim, where somebody else is always quicker."""
+RETRY_S: Final = 0.02
+"""How long to wait after a write that failed; RETRY_FACTOR times as long after each later one."""
+RETRY_FACTOR: Final = 3
+RETRY_MAX_S: Final = 5.0
+REMEMBERED: Final = 1 << 16
+"""For how many pods to remember the claim that was created for them."""
+
+RUNNING_PREBIND: Final = 'running PreBind plugin "DynamicResources": '
+DELETED: Final = "claim {}/{} got deleted in the meantime"
+ALLOCATED: Final = "claim {}/{} got allocated elsewhere in the meantime"
+DEALLOCATED: Final = "claim {}/{} got deallocated elsewhere in the meantime"
+BINDING_FAILED: Final = "device binding failed: claim={}, reason={}, message={}"
+TIMED_OUT: Final = "device binding timeout: claim={}"
+NO_MAPPINGS: Final = "nil or empty request mappings, no update of pod {} ExtendedResourceClaimStatus"
+OVERTAKEN: Final = "the pod is decided again"
+
+_log = Log(__name__)
+
+
+@dataclass(slots=True, eq=False)
+class _Wait:
+    """A pod whose devices are written, and not all ready."""
+
+    effect: BindClaims
+    claims: tuple[str, ...]
+    until: float
+    found: dict[str, ResourceClaim]
+
+
+@dataclass(slots=True, eq=False)
+class _Binding:
+    """What is known of a BindClaims that is being carried out."""
+
+    effect: BindClaims
+    known: Mapping[str, ResourceClaim | None]
+    """The claims, by name, as they were decided on."""
+    found: dict[str, ResourceClaim] = field(default_factory=dict)
+    """The claims, by name, as they were last read or written."""
+
+
+@dataclass(slots=True, eq=False)
+class _Job:
+    kind: ClassVar[str] = "claims"
+    pod: PodRef
+    run: Callable[[], Awaitable[None]]
+    failed: Callable[[str], None]
+
+
+class ClaimBinder:
+    """All pods whose devices are being written."""
+
+    def __init__(
+        self,
+        port: SchedulingPort,
+        objects: EngineView,
+        answer: Callable[[ClaimsBound | ClaimsFailed], None],
+        may_write: Callable[[], bool],
+        now_ns: Callable[[], int],
+        *,
+        waits: Callable[[BindClaims], None],
+        timeouts_s: Mapping[str, float] | None = None,
+        salt: str = "",
+    ) -> None:
+        """`waits` is called when the devices of a pod are written and not ready. `timeouts_s`: by the name of the pod's
+        scheduler. `salt` makes the names of created claims its own; none: a random one."""
+        self._port = port
+        self._objects = objects
+        self._answer = answer
+        self._may_write = may_write
+        self._now_ns = now_ns
+        self._now_waits = waits
+        self._timeouts_s = timeouts_s or {}
+        self._lanes: Lanes[_Job] = Lanes({"claims": (port.limits.claims, self._run)})
+        self._attempts: dict[str, BindClaims] = {}
+        """By the pod's uid: what has no answer yet."""
+        self._waits: dict[str, _Wait] = {}
+        """By the pod's uid: those that wait for their devices."""
+        self._created: OrderedDict[str, str] = OrderedDict()
+        """By the pod's uid: the claim for its extended resources, if it was created or may have been."""
+        self._salt = salt or uuid4().hex
+        self._looked_at = -1
+        self._timer: asyncio.TimerHandle | None = None
+        self._closed = False
+
+    @property
+    def busy(self) -> bool:
+        """Whether reads or writes wait or run. Devices that are waited for do not count."""
+        return self._lanes.busy
+
+    @property
+    def writing(self) -> int:
+        """For how many pods devices are still to be written."""
+        return len(self._attempts) - len(self._waits)
+
+    def bind(self, effect: BindClaims) -> None:
+        """Begin a BindClaims. Returns at once."""
+        if self._closed or not self._may_write():
+            self._answer(_failed(effect, STOPPING if self._closed else NOT_LEADER))
+            return
+        uid, before = effect.pod.uid, self._attempts.get(effect.pod.uid)
+        if before is not None and before.attempt == effect.attempt:
+            return  # it is under way
+        self._attempts[uid] = effect
+        self._overtake(uid)
+        known = {one.name: self._objects.resource_claim(effect.pod.namespace, one.name) for one in effect.claims}
+        self._put(effect.pod, partial(self._bind, _Binding(effect, known)), partial(self._end, effect))
+
+    def unreserve(self, effect: UnreserveClaims) -> None:
+        """The pod is not bound after all. Returns at once."""
+        self._attempts.pop(effect.pod.uid, None)
+        self._overtake(effect.pod.uid)
+        if not self._closed and self._may_write():
+            self._put(effect.pod, partial(self._unreserve, effect), _ignore)
+
+    def _overtake(self, uid: str) -> None:
+        """Wait no longer for the devices of an earlier attempt."""
+        wait = self._waits.pop(uid, None)
+        if wait is not None:
+            self._end(wait.effect, OVERTAKEN, wait.found)
+
+    def release(self, effect: ReleaseClaim) -> None:
+        """Take back the devices of a claim. Returns at once."""
+        if not self._closed and self._may_write():
+            self._put(effect.pod, partial(self._release, effect), _ignore)
+
+    def look(self) -> None:
+        """The engine has made a step: see whether devices that are waited for are ready."""
+        if self._waits and self._objects.devices_version != self._looked_at:
+            self._look()
+
+    async def drain(self, timeout_s: float) -> bool:
+        """Begin nothing more, let reads and writes finish, and answer what is left. False if some were cut off."""
+        self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        self._lanes.drop_all()
+        done = await self._lanes.idle(timeout_s)
+        await self._lanes.cancel()
+        for effect in list(self._attempts.values()):
+            self._end(effect, STOPPING)
+        return done
+
+    def _put(self, pod: PodRef, run: Callable[[], Awaitable[None]], failed: Callable[[str], None]) -> None:
+        self._lanes.put(pod.uid, _Job(pod, run, failed))
+
+    async def _run(self, job: _Job) -> None:
+        try:
+            await job.run()
+        except ClaimError as error:
+            _log.warning("A claim could not be given back", pod=job.pod.key, err=str(error))
+        except Exception as error:  # noqa: BLE001 - a fault of ours: the engine has its answer all the same
+            _log.error("Claims were not written", pod=job.pod.key, err=describe_error(error))
+            job.failed(repr(error))
+
+    def _end(self, effect: BindClaims, problem: str = "", found: Mapping[str, ResourceClaim] | None = None) -> None:
+        """Answer. Also if the engine has asked for something newer since: it has to know what was written."""
+        claims, uid = tuple((found or {}).values()), effect.pod.uid
+        if self._attempts.get(uid) is effect:
+            del self._attempts[uid]
+            self._waits.pop(uid, None)
+        elif not problem:
+            problem = OVERTAKEN
+        if problem:
+            self._answer(_failed(effect, problem, claims))
+        else:
+            self._answer(ClaimsBound(effect.pod, effect.attempt, claims))
+
+    # -- writing -----------------------------------------------------------------------------------------------------
+
+    async def _bind(self, binding: _Binding) -> None:
+        effect = binding.effect
+        try:
+            for one in effect.claims:
+                await self._write_devices(binding, one)
+            if effect.create is not None:
+                await self._create(binding, effect.create)
+        except ClaimError as error:
+            self._end(effect, str(error), binding.found)
+            return
+        unready = [name for name, claim in binding.found.items() if not is_prepared(claim)]
+        if not unready:
+            self._end(effect, found=binding.found)
+        elif self._attempts.get(effect.pod.uid) is not effect:
+            self._end(effect, OVERTAKEN, binding.found)
+        else:
+            now = asyncio.get_running_loop().time()
+            left_s = min(self._left_s(effect.pod, binding.found[name]) for name in unready)
+            self._waits[effect.pod.uid] = _Wait(effect, tuple(unready), now + left_s, binding.found)
+            self._now_waits(effect)
+            self._look()
+
+    async def _write_devices(self, binding: _Binding, one: ClaimToBind) -> None:
+        """Give a claim its devices, and reserve it for the pod. Raises ClaimError."""
+        pod, name = binding.effect.pod, one.name
+        claim = self._objects.resource_claim(pod.namespace, name)
+        was_read = claim is None
+        if claim is None:
+            claim = await self._read(pod.namespace, name)
+        written = protected = False
+        pause_s = RETRY_S
+        for tries_left in range(TRIES - 1, -1, -1):
+            if claim is None or claim.metadata.uid != one.uid or claim.metadata.deletion_timestamp is not None:
+                raise ClaimError(DELETED.format(pod.namespace, name))
+            binding.found[name] = claim
+            if self._has_devices(one, claim, binding, written=written):
+                if was_read:
+                    return
+                # No write would show that this is no longer so: that we have given the claim back, for example.
+                claim, was_read = await self._read(pod.namespace, name), True
+                continue
+            outcome = ClaimOutcome(claim=claim)
+            if one.allocation is not None and not protected:
+                outcome = await self._write(binding, ProtectClaim(claim))
+                protected = not outcome.problem
+            if not outcome.problem and outcome.claim is not None:
+                ours = ReserveClaim(outcome.claim, pod)
+                give = None if one.allocation is None else AllocateClaim(outcome.claim, one.allocation, pod)
+                outcome = await self._write(binding, give or ours)
+                written |= outcome.lost
+            if not outcome.problem and outcome.claim is not None:
+                binding.found[name] = outcome.claim
+                return
+            if not outcome.retry or not tries_left:
+                raise ClaimError(_doing(one, claim, outcome.problem))
+            if outcome.lost:
+                pause_s = await self._pause(pause_s)
+            claim = await self._read_now(pod.namespace, name) if written else await self._read(pod.namespace, name)
+            was_read = True
+
+    def _has_devices(self, one: ClaimToBind, claim: ResourceClaim, binding: _Binding, *, written: bool) -> bool:
+        """Whether nothing is left to write in a claim. Raises ClaimError if it is not as it was decided on."""
+        meta, status, pod = claim.metadata, claim.status, binding.effect.pod
+        is_ours = any(user.uid == pod.uid for user in status.reserved_for)
+        if one.allocation is None:
+            known = binding.known.get(one.name)
+            had = status.allocation if known is None else known.status.allocation
+            if status.allocation is None or had is None or not _is_same(had, status.allocation):
+                raise ClaimError(DEALLOCATED.format(meta.namespace, meta.name))
+            return is_ours
+        if status.allocation is None:
+            return False
+        if written and is_ours and _is_same(one.allocation, status.allocation):
+            return True  # the write whose answer was lost
+        raise ClaimError(ALLOCATED.format(meta.namespace, meta.name))
+
+    async def _create(self, binding: _Binding, create: ClaimToCreate) -> None:
+        """Create the claim for extended resources, give it its devices, and name it in the pod. Raises ClaimError."""
+        pod = binding.effect.pod
+        if not create.mappings:
+            raise ClaimError(NO_MAPPINGS.format(pod.key))
+        name = extended_claim_name(pod, binding.effect.attempt, self._salt)
+        self._remember(pod, name)
+        claim = await self._created_claim(binding, CreateClaim(pod, name, create.requests))
+        await self._write_devices(binding, ClaimToBind(name, claim.metadata.uid, create.allocation))
+        pause_s, problem = RETRY_S, ""
+        for _ in range(TRIES):
+            outcome = await self._write(binding, ExtendedStatus(pod, name, create.mappings))
+            if not outcome.problem:
+                return
+            problem = outcome.problem
+            if not outcome.retry:
+                break
+            pause_s = await self._pause(pause_s)
+        raise ClaimError(problem)
+
+    async def _created_claim(self, binding: _Binding, create: CreateClaim) -> ResourceClaim:
+        """The claim of this name, created now or by a request that was not answered. Raises ClaimError."""
+        pause_s, problem = RETRY_S, ""
+        for _ in range(TRIES):
+            outcome = await self._write(binding, create)
+            claim = outcome.claim
+            if outcome.problem:
+                claim = await self._read_now(create.pod.namespace, create.name)
+                problem = outcome.problem
+            if claim is not None and is_for(claim, create.pod):
+                binding.found[create.name] = claim
+                return claim
+            if not outcome.retry:
+                break
+            pause_s = await self._pause(pause_s)
+        raise ClaimError(problem)
+
+    def _remember(self, pod: PodRef, claim: str) -> None:
+        self._created[pod.uid] = claim
+        self._created.move_to_end(pod.uid)
+        if len(self._created) > REMEMBERED:
+            self._created.popitem(last=False)
+
+    async def _write(self, binding: _Binding, write: ClaimWrite) -> ClaimOutcome:
+        """Raises ClaimError if nothing may be written any more."""
+        if self._attempts.get(binding.effect.pod.uid) is not binding.effect:
+            raise ClaimError(OVERTAKEN)
+        if not self._may_write():
+            raise ClaimError(NOT_LEADER)
+        return await self._port.write_resource_claim(write)
+
+    async def _read(self, namespace: str, name: str) -> ResourceClaim | None:
+        """Raises ClaimError."""
+        return await self._port.read_resource_claim(namespace, name)
+
+    async def _read_now(self, namespace: str, name: str) -> ResourceClaim | None:
+        """Read a claim that may have been written, again and again until it is known. Raises ClaimError if that is no
+        longer our business: the next leader, or the next session, reads everything."""
+        pause_s = RETRY_S
+        while True:
+            try:
+                return await self._read(namespace, name)
+            except ClaimError:
+                if self._closed or not self._may_write():
+                    raise
+            pause_s = await self._pause(pause_s)
+
+    async def _pause(self, seconds: float) -> float:
+        """Wait so long; how long to wait the next time."""
+        await asyncio.sleep(seconds)
+        return min(seconds * RETRY_FACTOR, RETRY_MAX_S)
+
+    # -- waiting -----------------------------------------------------------------------------------------------------
+
+    def _left_s(self, pod: PodRef, claim: ResourceClaim) -> float:
+        """How long the devices of a claim may still take to be ready."""
+        known, allocation = self._objects.pod(pod), claim.status.allocation
+        scheduler = known.spec.scheduler_name if known is not None else ""
+        timeout_s = self._timeouts_s.get(scheduler, TIMEOUT_S)
+        if allocation is None or allocation.allocation_timestamp is None:
+            return timeout_s
+        age_ms = self._now_ns() // 1_000_000 - epoch_ms(allocation.allocation_timestamp)
+        return min(timeout_s, max(0.0, timeout_s - age_ms / 1_000))
+
+    def _look(self) -> None:
+        self._looked_at = self._objects.devices_version
+        now = asyncio.get_running_loop().time()
+        for wait in list(self._waits.values()):
+            try:
+                unready = self._unready(wait)
+            except ClaimError as error:
+                self._end(wait.effect, str(error), wait.found)
+                continue
+            if not unready:
+                self._end(wait.effect, found=wait.found)
+            elif now >= wait.until:
+                # As in Kubernetes, where the next attempt to place the pod takes these devices back.
+                effect, uid = wait.effect, wait.found[unready].metadata.uid
+                self._put(effect.pod, partial(self._release, ReleaseClaim(effect.pod, unready, uid)), _ignore)
+                self._end(effect, TIMED_OUT.format(unready), wait.found)
+        if self._waits and self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(LOOK_S, self._look_again)
+
+    def _look_again(self) -> None:
+        self._timer = None
+        if not self._closed:
+            self._look()
+
+    def _unready(self, wait: _Wait) -> str:
+        """The first claim whose devices are not ready; empty if all are. Raises ClaimError if one will not be."""
+        pod = wait.effect.pod
+        first = ""
+        for name in wait.claims:
+            seen = self._objects.resource_claim(pod.namespace, name)
+            if seen is None or seen.metadata.uid != wait.found[name].metadata.uid:
+                if name in (one.name for one in wait.effect.claims):
+                    raise ClaimError(DELETED.format(pod.namespace, name))
+                seen = wait.found[name]  # created, and not seen yet
+            failure = binding_failure(seen)
+            if failure is not None:
+                raise ClaimError(BINDING_FAILED.format(name, failure.reason, _quoted(failure.message)))
+            if not first and (seen.status.allocation is None or not is_prepared(seen)):
+                first = name
+        return first
+
+    # -- giving back -------------------------------------------------------------------------------------------------
+
+    async def _unreserve(self, effect: UnreserveClaims) -> None:
+        """Raises ClaimError."""
+        pod = effect.pod
+        for name in effect.claims:
+            if name:
+                await self._give_back(pod, name, partial(unreserved, pod))
+            elif created := self._created.pop(pod.uid, ""):
+                await self._give_back(pod, created, partial(deleted, pod))
+
+    async def _release(self, effect: ReleaseClaim) -> None:
+        """Raises ClaimError."""
+        pod = effect.pod
+        if effect.delete:
+            await self._give_back(pod, effect.claim, partial(deleted, pod))
+        else:
+            await self._give_back(pod, effect.claim, partial(deallocated, pod, effect.uid))
+
+    async def _give_back(self, pod: PodRef, name: str, needed: Callable[[ResourceClaim], ClaimWrite | None]) -> None:
+        """Write what a claim needs, until it needs nothing. Raises ClaimError."""
+        pause_s, problem = RETRY_S, ""
+        for _ in range(TRIES):
+            claim = await self._read(pod.namespace, name)
+            write = None if claim is None else needed(claim)
+            if write is None or self._closed or not self._may_write():
+                return
+            outcome = await self._port.write_resource_claim(write)
+            problem = outcome.problem
+            if not problem:
+                return
+            if not outcome.retry:
+                break
+            pause_s = await self._pause(pause_s)
+        raise ClaimError(problem)
+
+
+def _is_same(one: AllocationResult, other: AllocationResult) -> bool:
+    """Whether two allocations give the same devices. The server may write amounts in another form."""
+    return [_device(each) for each in one.devices.results] == [_device(each) for each in other.devices.results]
+
+
+def _device(one: DeviceRequestAllocationResult) -> tuple[str | None, ...]:
+    return one.request, one.driver, one.pool, one.device, one.share_id
+
+
+def _doing(one: ClaimToBind, claim: ResourceClaim, problem: str) -> str:
+    what = "add reservation to claim" if one.allocation is None else "add allocation and reservation to claim"
+    return f"{what} {claim.metadata.namespace}/{claim.metadata.name}: {problem}"
+
+
+def _quoted(text: str) -> str:
+    """As Go's %q, for plain text."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+
+
+def _failed(effect: BindClaims, problem: str, claims: tuple[ResourceClaim, ...] = ()) -> ClaimsFailed:
+    return ClaimsFailed(effect.pod, effect.attempt, RUNNING_PREBIND + problem, claims)
+
+
+def _ignore(_problem: str) -> None:
+    """Nobody waits for an answer."""
