@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
@@ -17,25 +17,36 @@ from situate.agent.control_plane_local import LocalControlPlane
 from situate.agent.desired_state import NodeConfiguration
 from situate.agent.hollow_nodes import HollowNodes
 from situate.agent.node_objects import NodeShape, hollow_shapes
+from situate.core.reconcile.effects import DeleteObject, LeaseVersion, ObjectRef, PatchStatus, RebindPod
+from situate.core.reconcile.nodes.eviction import REBIND
 from situate.core.reconcile.nodes.fencing import FAST
+from situate.loop.controllers.port import RefusedError
 from situate.server.admission.chain import chain
 from situate.server.controllers.registry_controllers import RegistryControllers
+from situate.server.controllers.registry_port import RegistryPort
 from situate.server.placing.bind_transaction import BindTransactions
 from situate.server.placing.binding import Binder
 from situate.server.registry.cache import Cache
 from situate.server.registry.registry import Registry
+from situate.server.registry.stored_object import StoredObject
 from situate.server.requests import SYSTEM, Object, Target
 from situate.server.resources import BY_KIND
 from situate.server.scheduling.scheduler import SchedulerSettings, open_scheduler
 from situate.store.memory import MemoryStore
 
 NODE, SNAPSHOT = BY_KIND["v1", "Node"], BY_KIND["situate.dev/v1alpha1", "NodeSnapshot"]
+DECISION = BY_KIND["situate.dev/v1alpha1", "PlacementDecision"]
 STATEFUL_SET = BY_KIND["apps/v1", "StatefulSet"]
 UNREACHABLE = "node.kubernetes.io/unreachable"
 SHAPES = hollow_shapes(3, 1, NodeShape())
 DIES = SHAPES[2][0]
 QUICK = replace(FAST, lease_ms=2_000, renew_ms=1_000, grace_ms=2_400, startup_ms=2_400, absent_ms=300, rate=10.0)
 LEASED = NodeConfiguration(2, 1)
+
+
+def hollow(registry: Registry, shapes: Sequence[tuple[str, NodeShape]]) -> HollowNodes:
+    plane = LocalControlPlane(registry)
+    return HollowNodes(plane, shapes, LEASED, batching=plane)
 
 
 class Cluster(World):
@@ -52,13 +63,21 @@ class Cluster(World):
         return task
 
     def live(self) -> None:
-        self.mortal = self.begin(HollowNodes(LocalControlPlane(self.registry), SHAPES[2:], LEASED).run())
+        self.mortal = self.begin(hollow(self.registry, SHAPES[2:]).run())
 
     async def die(self) -> None:
         assert self.mortal is not None
         self.mortal.cancel()
         await asyncio.gather(self.mortal, return_exceptions=True)
         self.tasks.remove(self.mortal)
+
+    async def promise_nothing(self) -> None:
+        """As if the node had a kubelet."""
+
+        def change(found: Object, _held: StoredObject) -> Object:
+            return {**found, "metadata": {**found["metadata"], "annotations": {}}}
+
+        await self.registry.modify(Target(LEASE, "kube-node-lease", DIES), change, SYSTEM)
 
     def node(self) -> Object:
         return self.one(NODE, DIES) or {}
@@ -94,7 +113,7 @@ async def cluster() -> AsyncIterator[Cluster]:
         store, registry, Binder(registry, time.time_ns, transactions.node_locks), SchedulerSettings()
     ) as scheduler:
         made.live()
-        made.begin(HollowNodes(LocalControlPlane(registry), SHAPES[:2], LEASED).run())
+        made.begin(hollow(registry, SHAPES[:2]).run())
         made.begin(RegistryControllers(registry, profile=QUICK).run())
         made.begin(scheduler.run())
         try:
@@ -153,11 +172,7 @@ def test_the_pods_of_a_node_whose_agent_dies_are_replaced_elsewhere_and_it_may_c
         reports = {one["type"]: (one["status"], one["reason"]) for one in made.node()["status"]["conditions"]}
         assert reports["Ready"] == reports["MemoryPressure"] == ("Unknown", "NodeStatusUnknown")
         await made.until(lambda: made.running_elsewhere() == 6)
-        left = made.on(DIES)
-        assert [("deletionTimestamp" in pod["metadata"]) for pod in left] == [True, True]
-        for pod in left:
-            found = {one["type"]: one.get("reason") for one in pod["status"]["conditions"]}
-            assert found["DisruptionTarget"] == "DeletionByTaintManager"
+        await made.until(lambda: made.on(DIES) == [])  # its agent has promised that they have stopped
         made.live()
         await made.until(lambda: made.taints() == [] and made.on(DIES) == [])
         assert len(made.all(POD)) == 6
@@ -170,6 +185,7 @@ def test_all_that_is_left_of_a_node_that_is_deleted_goes(story: Story) -> None:
         await made.create(STATEFUL_SET, spread("StatefulSet", 3))
         await made.until(lambda: len(made.on(DIES)) == 1 and made.running_elsewhere() == 2)
         await made.die()
+        await made.promise_nothing()
         await made.until(lambda: made.on(DIES) and "deletionTimestamp" in made.on(DIES)[0]["metadata"])
         await asyncio.sleep(0.3)
         assert len(made.on(DIES)) == 1  # nobody knows whether it still runs
@@ -177,6 +193,36 @@ def test_all_that_is_left_of_a_node_that_is_deleted_goes(story: Story) -> None:
         await made.registry.delete(Target(NODE, "", DIES), SYSTEM)
         await made.until(lambda: made.on(DIES) == [] and made.running_elsewhere() == 3)
         assert made.one(SNAPSHOT, DIES) is None
+
+    story(told)
+
+
+def test_a_pod_of_a_stateful_set_and_one_that_asks_for_it_are_bound_elsewhere_with_the_next_version(
+    story: Story,
+) -> None:
+    async def told(made: Cluster) -> None:
+        await made.create(STATEFUL_SET, spread("StatefulSet", 3))
+        await made.until(lambda: len(made.on(DIES)) == 1 and made.running_elsewhere() == 2)
+        (old,) = made.on(DIES)
+        there = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [DIES]}]}
+        preferred = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "preference": there}]}
+        spec = {**spread("Deployment", 1)["spec"]["template"]["spec"], "affinity": {"nodeAffinity": preferred}}
+        await made.create(POD, {"metadata": {"name": "lone", "annotations": {REBIND: "true"}}, "spec": spec})
+        await made.until(lambda: [one["status"]["phase"] for one in made.on(DIES)] == ["Running"] * 2)
+        first = made.one(POD, "lone")
+        await made.die()
+        await made.until(lambda: made.on(DIES) == [] and made.running_elsewhere() == 4)
+        second = made.one(POD, "lone")
+        assert first is not None
+        assert second is not None
+        assert first["metadata"]["uid"] != second["metadata"]["uid"]
+        for name in ("lone", old["metadata"]["name"]):
+            decision = made.one(DECISION, name)
+            assert decision is not None
+            assert decision["spec"]["bindingVersion"] == 2
+            phases = [one["phase"] for one in decision["status"]["phases"]]
+            assert phases[phases.index("evicted") :][:3] == ["evicted", "rebinding", "bound"]
+        assert (made.one(SNAPSHOT, DIES) or {})["spec"].get("pods", []) == []
 
     story(told)
 
@@ -189,5 +235,32 @@ def test_a_cordon_is_a_taint_and_goes_with_it(story: Story) -> None:
         await made.until(lambda: made.taints() == [("node.kubernetes.io/unschedulable", "NoSchedule")])
         await made.registry.patch(target, "merge", {"spec": {"unschedulable": None}}, SYSTEM)
         await made.until(lambda: made.taints() == [])
+
+    story(told)
+
+
+def test_what_is_decided_by_an_expired_lease_is_refused_once_it_is_renewed(story: Story) -> None:
+    async def told(made: Cluster) -> None:
+        spec = {**template(app="web")["spec"], "nodeName": DIES}
+        await made.until(lambda: made.one(NODE, DIES) is not None)
+        await made.create(POD, {"metadata": {"name": "lone"}, "spec": spec})
+        await made.until(lambda: (made.one(POD, "lone") or {}).get("status", {}).get("phase") == "Running")
+        await made.die()
+        port, lone = RegistryPort(made.registry, time.time_ns), made.one(POD, "lone") or {}
+        meta = lone["metadata"]
+        ref = ObjectRef("v1", "Pod", "default", "lone", meta["uid"])
+        held = made.registry.cache.get(LEASE, "kube-node-lease", DIES)
+        assert held is not None
+        lease = LeaseVersion(DIES, str(held.revision))
+        await made.promise_nothing()  # any write will do
+        for effect in (
+            PatchStatus(ref, meta["resourceVersion"], {"phase": "Failed"}, lease),
+            DeleteObject(ref, grace_s=0, lease=lease),
+            RebindPod(ref, meta["resourceVersion"], lease),
+            RebindPod(ref, meta["resourceVersion"], LeaseVersion(DIES, "")),
+        ):
+            with pytest.raises(RefusedError, match="the lease has been written since"):
+                await port.perform(effect)
+        assert made.one(POD, "lone") == lone
 
     story(told)

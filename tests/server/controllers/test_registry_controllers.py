@@ -13,6 +13,7 @@ import pytest
 
 from situate.agent.control_plane_local import LocalControlPlane
 from situate.agent.hollow_nodes import HollowNodes
+from situate.agent.node_devices import DevicePublisher, DeviceSet
 from situate.agent.node_objects import NodeShape, hollow_shapes
 from situate.server.admission.chain import chain
 from situate.server.controllers.registry_controllers import RegistryControllers
@@ -31,6 +32,8 @@ DEPLOYMENT, JOB = BY_KIND["apps/v1", "Deployment"], BY_KIND["batch/v1", "Job"]
 POD, NAMESPACE, EVENT = BY_KIND["v1", "Pod"], BY_KIND["v1", "Namespace"], BY_KIND["v1", "Event"]
 REPLICA_SET, CONFIG_MAP = BY_KIND["apps/v1", "ReplicaSet"], BY_KIND["v1", "ConfigMap"]
 LEASE = BY_KIND["coordination.k8s.io/v1", "Lease"]
+NODE, SLICE = BY_KIND["v1", "Node"], BY_KIND["resource.k8s.io/v1", "ResourceSlice"]
+CLAIM, CLAIM_TEMPLATE = (BY_KIND["resource.k8s.io/v1", kind] for kind in ("ResourceClaim", "ResourceClaimTemplate"))
 
 
 class World:
@@ -57,7 +60,7 @@ class World:
 
 
 @asynccontextmanager
-async def world(nodes: int = 3) -> AsyncIterator[World]:
+async def world(nodes: int = 3, *, moves_drifted: bool = False) -> AsyncIterator[World]:
     store = MemoryStore()
     cache, transactions = Cache(store), BindTransactions(time.time_ns, lambda: str(uuid.uuid4()))
     registry = Registry(
@@ -73,9 +76,12 @@ async def world(nodes: int = 3) -> AsyncIterator[World]:
     for name in ("default", "kube-system", "kube-node-lease"):
         await made.create(NAMESPACE, {"metadata": {"name": name}})
     binder = Binder(registry, time.time_ns, transactions.node_locks)
-    fleet = HollowNodes(LocalControlPlane(registry), hollow_shapes(nodes, 1, NodeShape()))
+    plane = LocalControlPlane(registry)
+    publisher = DevicePublisher(plane, [DeviceSet(nodes="node-1", driver="d.io", devices=[{"name": "a"}])])
+    fleet = HollowNodes(plane, hollow_shapes(nodes, 1, NodeShape()), publish=publisher.publish, batching=plane)
     async with open_scheduler(store, registry, binder, SchedulerSettings()) as scheduler:
-        parts = (fleet.run(), RegistryControllers(registry).run(), scheduler.run())
+        controllers = RegistryControllers(registry, moves_drifted=moves_drifted)
+        parts = (fleet.run(), controllers.run(), scheduler.run())
         tasks = [asyncio.create_task(part) for part in parts]
         try:
             yield made
@@ -189,5 +195,47 @@ def test_what_happens_again_is_counted_and_not_told_anew() -> None:
 
         await made.until(lambda: refused() and refused()[0]["count"] >= 3)
         assert len({one["metadata"]["name"] for one in refused()}) < refused()[0]["count"]
+
+    story(told)
+
+
+def test_a_pod_gets_its_claim_from_a_template_and_the_claim_goes_with_it() -> None:
+    devices = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu"}}]}}
+    claims = [{"name": "gpu", "resourceClaimTemplateName": "one-gpu"}]
+    spec = {"containers": [{"name": "c", "image": "i"}], "resourceClaims": claims}
+
+    async def told(made: World) -> None:
+        await made.create(POD, {"metadata": {"name": "p"}, "spec": spec})
+        await made.until(lambda: any(one["reason"] == "FailedResourceClaimCreation" for one in made.all(EVENT)))
+        await made.create(CLAIM_TEMPLATE, {"metadata": {"name": "one-gpu"}, "spec": {"spec": devices}})
+        await made.until(lambda: (made.one(POD, "p") or {})["status"].get("resourceClaimStatuses"))
+        (claim,) = made.all(CLAIM)
+        assert claim["spec"]["devices"]["requests"][0]["exactly"]["count"] == 1
+        await made.registry.delete(Target(POD, "default", "p"), SYSTEM)
+        await made.until(lambda: not made.all(CLAIM))
+
+    story(told)
+
+
+def test_a_hollow_node_has_devices_and_starts_a_pod_when_its_claim_is_reserved() -> None:
+    devices = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu"}}]}}
+    claims = [{"name": "gpu", "resourceClaimName": "c"}]
+    spec = {"nodeName": "node-1", "containers": [{"name": "c", "image": "i"}], "resourceClaims": claims}
+
+    async def told(made: World) -> None:
+        await made.until(lambda: [one["spec"]["nodeName"] for one in made.all(SLICE, "")] == ["node-1"])
+        await made.create(CLAIM, {"metadata": {"name": "c"}, "spec": devices})
+        await made.create(POD, {"metadata": {"name": "p"}, "spec": spec})
+        await made.until(lambda: any(one["reason"] == "FailedPrepareDynamicResources" for one in made.all(EVENT)))
+        assert (made.one(POD, "p") or {})["status"]["phase"] == "Pending"
+        claim = made.one(CLAIM, "c") or {}
+        results = [{"request": "r", "driver": "d.io", "pool": "node-1", "device": "a"}]
+        claim["status"] = {"allocation": {"devices": {"results": results}}}
+        await made.registry.update(Target(CLAIM, "default", "c", "status"), claim, SYSTEM)
+        await made.until(lambda: (made.one(POD, "p") or {})["status"]["phase"] == "Running")
+        held = (made.one(CLAIM, "c") or {})["status"]["reservedFor"]
+        assert [one["name"] for one in held] == ["p"], "the controller reserves the claim of a pod that has a node"
+        await made.registry.delete(Target(NODE, "", "node-1"), SYSTEM)
+        await made.until(lambda: not made.all(SLICE, ""))
 
     story(told)

@@ -86,3 +86,14 @@ def test_the_right_to_create_may_be_limited_to_a_name(users: Wire) -> None:
     assert put(users, "by-name", "mine").code == 201
     assert apply(users, "by-name", "other").code == 403
     assert put(users, "by-name", "other").code == 403
+
+
+def test_a_role_with_a_hundred_million_combinations_is_refused_at_once(users: Wire) -> None:
+    """The user may create it, and has to have all of its rights: to look at each would stop the server."""
+    words = [f"w{number}" for number in range(10_000)]
+    rules = [{"apiGroups": words, "resources": words, "verbs": ["get", "watch"]}]
+    role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "large"}, "rules": rules}
+    lines = ["Impersonate-User: creator", "Content-Type: application/json"]
+    answer = users.ask("POST", f"{RBAC}/namespaces/corpus/roles", json.dumps(role).encode(), lines)
+    assert (answer.code, answer.json()["reason"]) == (403, "Forbidden")
+    assert "split them into several roles" in answer.json()["message"]

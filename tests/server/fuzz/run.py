@@ -14,6 +14,7 @@ import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import quote
 
 from server.faults.process import NotStartedError, Plane
 from server.fuzz.acts import MERGE, Acts
@@ -212,32 +213,35 @@ class Fuzz:
     # ── the end ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _look_at_what_is_left(self) -> None:
-        """Every namespace goes, once nobody's finalizer holds it."""
-        deadline = time.monotonic() + EMPTY_S
+        """Every namespace goes, once nobody's finalizer holds it: the next one within `EMPTY_S`."""
         left: list[str] = []
+        deadline = time.monotonic() + EMPTY_S
         while time.monotonic() < deadline:
             _, found = await self.client.ask(Request("GET", "/api/v1/namespaces"))
             items = found.get("items", []) if isinstance(found, dict) else []
-            left = [one["metadata"]["name"] for one in items if one["metadata"]["name"].startswith("fuzz-")]
+            before, left = len(left), [name for one in items if (name := one["metadata"]["name"]).startswith("fuzz-")]
             if not left:
                 return
-            for name in left[:8]:
-                await self._release(name)
+            if len(left) < before:
+                deadline = time.monotonic() + EMPTY_S
+            await self._release()
             await asyncio.sleep(0.1)
         self.report.problems.append(f"{len(left)} namespaces are still there after {EMPTY_S:.0f} s: {left[:5]}")
 
-    async def _release(self, namespace: str) -> None:
+    async def _release(self) -> None:
         for resource in {one.stored_as: one for one in self._kinds()}.values():
             root = f"/apis/{resource.api_version}" if resource.group else f"/api/{resource.version}"
-            path = f"{root}/namespaces/{namespace}/{resource.plural}"
-            _, found = await self.client.ask(Request("GET", f"{path}?limit=200"))
+            _, found = await self.client.ask(Request("GET", f"{root}/{resource.plural}"))
             for one in found.get("items", []) if isinstance(found, dict) else ():
                 metadata = one["metadata"]
-                if metadata.get("finalizers") and "deletionTimestamp" in metadata:
+                if "deletionTimestamp" not in metadata or not metadata["namespace"].startswith("fuzz-"):
+                    continue
+                path = f"{root}/namespaces/{metadata['namespace']}/{resource.plural}/{quote(metadata['name'])}"
+                if metadata.get("finalizers"):
                     body = encode({"metadata": {"finalizers": None}})
-                    await self.client.ask(Request("PATCH", f"{path}/{metadata['name']}", body, MERGE))
-                if resource.kind == "Pod" and "deletionTimestamp" in metadata:
-                    await self.client.ask(Request("DELETE", f"{path}/{metadata['name']}?gracePeriodSeconds=0"))
+                    await self.client.ask(Request("PATCH", path, body, MERGE))
+                if resource.kind == "Pod":
+                    await self.client.ask(Request("DELETE", f"{path}?gracePeriodSeconds=0"))
 
     @staticmethod
     def _kinds() -> list[Resource]:

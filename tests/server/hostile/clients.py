@@ -1,15 +1,18 @@
 """One hostile client of each kind, in a process: python -m server.hostile.clients KIND PORT DIRECTORY SECONDS
 
-They come from 127.0.0.2, as from another machine (those who hold the most connections from ten), and take little time
-of their own: they share the cores with the server and with the honest clients. Each keeps up its number of connections,
-and opens a new one when one is closed. The file `held` says how many it had open at most.
+They come from 127.0.0.2, as from another machine (those who hold the most connections from ten). They share the cores
+with the server and with the honest clients, and leave these the larger part. Each keeps up its number of connections,
+and opens a new one when one is closed. The file `hostile.json` says what it did: `Effort`.
 """
 
 import asyncio
+import json
 import os
 import ssl
 import sys
+import time
 from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from itertools import count, cycle
 from pathlib import Path
 from typing import Any, cast
@@ -20,6 +23,35 @@ ADDRESSES = [f"127.0.0.{number}" for number in range(2, 12)]
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 HEAD = "HTTP/1.1\r\nHost: 127.0.0.1\r\n"
 NUMBERS = count()
+EFFORT = "hostile.json"
+NICE = 10
+"""They share the cores with the server and the honest clients; real ones would have their own."""
+
+
+@dataclass
+class Effort:
+    """What a hostile client did, so that one that hardly came to attack is not taken for a server that holds."""
+
+    held: int = 0
+    """Connections that it had open, at most."""
+    opened: int = 0
+    """Connections in all."""
+    sent: int = 0
+    """Pieces of requests, or requests."""
+    cpu_s: float = 0.0
+
+    def write(self, directory: Path) -> None:
+        new = directory / f"{EFFORT}.new"
+        self.cpu_s = time.process_time()
+        new.write_text(json.dumps(asdict(self)))
+        new.replace(directory / EFFORT)
+
+
+def read_effort(directory: Path) -> Effort:
+    return Effort(**json.loads((directory / EFFORT).read_text()))
+
+
+DONE = Effort()
 
 
 class Hostile(asyncio.Protocol):
@@ -43,11 +75,11 @@ class Hostile(asyncio.Protocol):
         if not self.reads:
             self._transport.pause_reading()
         if self.first:
-            self._transport.write(self.first)
+            self._send(self.first)
         if self.pace:
             asyncio.get_running_loop().call_later(self.pace, self._again)
         if self.after_answers:
-            self._transport.write(self.next())
+            self._send(self.next())
 
     def next(self) -> bytes:
         return b""
@@ -62,11 +94,15 @@ class Hostile(asyncio.Protocol):
             asyncio.get_running_loop().call_later(self.pace, self._again)
 
     def _write(self) -> bool:
-        transport = self._transport
-        if transport is None or transport.is_closing():
+        if self._transport is None or self._transport.is_closing():
             return False
-        transport.write(self.next())
+        self._send(self.next())
         return True
+
+    def _send(self, data: bytes) -> None:
+        if self._transport is not None:
+            self._transport.write(data)
+            DONE.sent += 1
 
     def connection_lost(self, error: Exception | None) -> None:
         self._transport = None
@@ -170,7 +206,7 @@ async def attack(kind: str, port: int, directory: Path, seconds: float) -> None:
     secure: dict[str, Any] = {"ssl": tls, "server_hostname": "127.0.0.1"} if make.secure else {}
     per_s = OPENED_PER_S if make.secure else OPENED_PER_S_PLAIN
     addresses = cycle(ADDRESSES[: make.addresses])
-    loop, there, opening, held = asyncio.get_running_loop(), 0, 0, 0
+    loop, there, opening = asyncio.get_running_loop(), 0, 0
 
     def closed() -> None:
         nonlocal there
@@ -184,6 +220,7 @@ async def attack(kind: str, port: int, directory: Path, seconds: float) -> None:
             await loop.create_connection(
                 lambda: make(closed), "127.0.0.1", port, local_addr=(next(addresses), 0), **secure
             )
+            DONE.opened += 1
         except OSError:
             there -= 1
         finally:
@@ -195,11 +232,11 @@ async def attack(kind: str, port: int, directory: Path, seconds: float) -> None:
             for _ in range(min(per_s // 10, most - there)):
                 tasks.create_task(connect())
             await asyncio.sleep(0.1)
-            held = max(held, there - opening)
-            (directory.parent / "held").write_text(str(held))
+            DONE.held = max(DONE.held, there - opening)
+            DONE.write(directory.parent)
         os._exit(0)  # without a TLS close, as such clients leave
 
 
 if __name__ == "__main__":
-    os.nice(5)
+    os.nice(NICE)
     uvloop.run(attack(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3]), float(sys.argv[4])))

@@ -18,7 +18,7 @@ import uvloop
 
 from server.faults.process import Plane
 from server.faults.wire import Wire
-from server.hostile.clients import KINDS
+from server.hostile.clients import EFFORT, KINDS, Effort, read_effort
 from server.hostile.honest import LATE_S, Honest, Seen, certificate, quantile
 from situate.server.identity.pki.authority import open_authority
 
@@ -30,6 +30,8 @@ MAPS, MAP_BYTES = 2_000, 10_000
 """What huge lists list: 20 MB."""
 SETTLE_S = 3.0
 POLL_S = 0.1
+BEGINS_S = 20.0
+"""How long a hostile client may take to begin."""
 MIB = 1 << 20
 USERS = {"honest": (), "mallory": (), "reader": ()}
 
@@ -39,8 +41,8 @@ class Row:
     kind: str
     alone: Seen
     beside: Seen
-    held: int
-    """The connections that the hostile client had open, at most."""
+    effort: Effort
+    seconds: float
     before_bytes: int
     """The memory of the server before the hostile client came."""
     peak_bytes: int
@@ -58,6 +60,7 @@ class Row:
             "bound": len(seen.bound_s),
             "renewed": len(seen.renewed_s),
             "lost": seen.lost,
+            "sent": self.effort.sent,
             "errors": seen.errors,
             "before_bytes": self.before_bytes,
             "peak_bytes": self.peak_bytes,
@@ -67,10 +70,11 @@ class Row:
         def times(seen: Seen, part: float) -> str:
             return f"{1000 * quantile(seen.bound_s, part):.0f}"
 
-        alone, beside = self.alone, self.beside
+        alone, beside, effort = self.alone, self.beside, self.effort
         return [
             self.kind,
-            f"{self.held}",
+            f"{effort.held}, {effort.opened / self.seconds:.0f}/s",
+            f"{effort.sent / self.seconds:.0f}/s",
             f"{len(beside.bound_s)}",
             f"{times(alone, 0.5)} / {times(alone, 0.99)}",
             f"{times(beside, 0.5)} / {times(beside, 0.99)}",
@@ -79,13 +83,14 @@ class Row:
             f"{beside.lost}",
             f"{len(beside.errors)}",
             f"{self.before_bytes // MIB} / {self.peak_bytes // MIB}",
-            f"{self.cpu[0]:.0%} / {self.cpu[1]:.0%}",
+            f"{self.cpu[0]:.0%} / {self.cpu[1]:.0%} / {effort.cpu_s / self.seconds:.0%}",
         ]
 
 
 HEADER = [
     "hostile client",
-    "its connections",
+    "its connections, opened",
+    "sent",
     "pods bound",
     "alone p50 / p99 (ms)",
     "beside p50 / p99 (ms)",
@@ -94,7 +99,7 @@ HEADER = [
     "leases lost",
     "errors",
     "memory before / peak (MiB)",
-    "the server's CPU alone / beside",
+    "CPU of the server alone / beside / of the hostile client",
 ]
 
 
@@ -160,8 +165,8 @@ async def measure(plane: Plane, kinds: Sequence[str], seconds: float, rate: floa
         beside, peak = await _beside(plane, honest, kind, seconds)
         used.append(cpu_s(plane.pid))
         cpu = (used[1] - used[0]) / seconds, (used[2] - used[1]) / seconds
-        held = int((plane.directory.parent / "held").read_text())
-        rows.append(Row(kind, alone, beside, held, before, peak, cpu))
+        effort = read_effort(plane.directory.parent)
+        rows.append(Row(kind, alone, beside, effort, seconds, before, peak, cpu))
         print(table(rows[-1:]).splitlines()[-1], flush=True)
         for error in (alone.errors + beside.errors)[:5]:
             print(f"  {error}", flush=True)
@@ -173,17 +178,22 @@ async def measure(plane: Plane, kinds: Sequence[str], seconds: float, rate: floa
 
 async def _clean_up(plane: Plane) -> None:
     """Delete the pods, so that the server's memory is not theirs."""
-    with Wire(plane.port, plane.admin(), within_s=30.0) as wire:
+    with Wire(plane.port, plane.admin(), within_s=120.0) as wire:
         await asyncio.to_thread(wire.ask, "DELETE", "/api/v1/namespaces/honest/pods?gracePeriodSeconds=0")
     await asyncio.sleep(SETTLE_S)
 
 
 async def _beside(plane: Plane, honest: Honest, kind: str, seconds: float) -> tuple[Seen, int]:
     command = [sys.executable, "-m", "server.hostile.clients", kind, str(plane.port), str(plane.directory)]
-    hostile = subprocess.Popen([*command, str(seconds)], cwd=TESTS, stderr=subprocess.DEVNULL)
+    (plane.directory.parent / EFFORT).unlink(missing_ok=True)
+    hostile = subprocess.Popen([*command, str(BEGINS_S + seconds)], cwd=TESTS, stderr=subprocess.DEVNULL)
     peak = 0
     try:
         loop = asyncio.get_running_loop()
+        async with asyncio.timeout(BEGINS_S):
+            while not (plane.directory.parent / EFFORT).exists():
+                await asyncio.sleep(POLL_S)
+        honest.take()
         end = loop.time() + seconds
         while loop.time() < end:
             peak = max(peak, rss_bytes(plane.pid))

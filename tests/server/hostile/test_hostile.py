@@ -23,6 +23,7 @@ def test_beside_hostile_clients_pods_are_bound_leases_renewed_and_memory_is_boun
     for row in rows:
         assert row["errors"] == [], row
         assert row["bound"] > 0, row
+        assert row["sent"] > 0, row
         assert row["renewed"] > 0, row
         assert row["lost"] == 0, row
         assert row["peak_bytes"] - row["before_bytes"] < 200 * MIB, row

@@ -130,12 +130,12 @@ def test_without_file_descriptors_it_waits_and_accepts_again(
         def __getattr__(self, name: str) -> object:
             return getattr(self._real, name)
 
-    made = acceptor._listening
+    made = acceptor.listening_socket
 
     def listening(*args: object) -> Exhausted:
         return Exhausted(made(*args))  # type: ignore[arg-type]
 
-    monkeypatch.setattr(acceptor, "_listening", listening)
+    monkeypatch.setattr(acceptor, "listening_socket", listening)
 
     async def story() -> None:
         async with world() as here, AsyncExitStack() as stack:
@@ -386,5 +386,121 @@ def test_a_full_server_does_not_look_for_room_at_every_connection(monkeypatch: p
                 assert await (await line_from(here, stack, "127.0.0.2")).ended()
             assert listener_of(here).refused == 20
             assert len(looks) <= 4
+
+    told(story)
+
+
+class Expiring(Acceptor):
+    """It notes how many silent clients it closes in one turn of the event loop."""
+
+    def __init__(self, listener: Listener, tls: ssl.SSLContext) -> None:
+        super().__init__(listener, tls)
+        self.closed: list[int] = []
+
+    def _expire(self) -> None:
+        before = len(self._silent)
+        super()._expire()
+        self.closed.append(before - len(self._silent))
+
+
+def test_clients_that_say_nothing_are_closed_a_few_at_a_time() -> None:
+    async def story() -> None:
+        limits = Limits(handshake_s=0.5)
+        listener = Listener(lambda _: None, limits, FlowControl(limits, RequestMetrics()))
+        accepting = Expiring(listener, ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
+        await accepting.start("127.0.0.1", 0)
+        where = accepting.sockets[0].getsockname()
+        with ExitStack() as stack:
+            for _ in range(100):
+                stack.enter_context(socket.create_connection(where))
+            while listener.open < 100:
+                await asyncio.sleep(0.001)
+            while listener.open:
+                await asyncio.sleep(0.01)
+        assert sum(accepting.closed) == 100
+        assert max(accepting.closed) <= acceptor.ACCEPTS
+        accepting.close()
+
+    told(story)
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        pytest.param(Limits(connections=200), id="in all"),
+        pytest.param(Limits(connections_per_address=200), id="from one address"),
+    ],
+)
+@pytest.mark.parametrize("says", [pytest.param(b"", id="silent"), pytest.param(b"x", id="in their handshake")])
+def test_a_full_server_closes_one_client_for_a_new_one(limits: Limits, says: bytes) -> None:
+    """And not many at once, which would delay everybody."""
+
+    async def story() -> None:
+        listener = Listener(lambda _: None, limits, FlowControl(limits, RequestMetrics()))
+        accepting = Acceptor(listener, ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
+        await accepting.start("127.0.0.1", 0)
+        where = accepting.sockets[0].getsockname()
+        with ExitStack() as stack:
+            for _ in range(200):
+                stack.enter_context(socket.create_connection(where)).sendall(says)
+            while listener.open < 200 or (says and accepting._silent):
+                await asyncio.sleep(0.001)
+            new = stack.enter_context(socket.create_connection(where))
+            while new.getsockname()[1] not in {one.socket.getpeername()[1] for one in accepting._silent.values()}:
+                await asyncio.sleep(0.001)
+            assert (listener.open, listener.refused) == (200, 0)
+        accepting.close()
+        await asyncio.sleep(0)
+
+    told(story)
+
+
+def test_a_full_server_closes_one_idle_connection_for_a_new_one_and_none_that_was_used_since() -> None:
+    async def story() -> None:
+        limits = Limits(connections=150)
+        async with world(limits=limits, door=Named()) as here, AsyncExitStack() as stack:
+            idle = [await line_from(here, stack, "127.0.0.2") for _ in range(150)]
+            while len(listener_of(here).connections) < 150:
+                await asyncio.sleep(0.001)
+            for number in range(3):
+                if number == 2:  # the oldest that is left, and that was found when the first was closed
+                    idle[2].request("GET", "/version", headers={"Authorization": "Bearer alice"})
+                    assert (await idle[2].reply()).code == 200
+                new = await line_from(here, stack, "127.0.0.1")
+                new.request("GET", "/api/v1/pods?watch=true", headers={"Authorization": "Bearer bob"})
+                assert (await new.head()).code == 200
+                assert listener_of(here).open == 150
+            assert [await idle[number].ended() for number in (0, 1, 3)] == [True] * 3
+            idle[2].request("GET", "/version", headers={"Authorization": "Bearer alice"})
+            assert (await idle[2].reply()).code == 200
+
+    told(story)
+
+
+def test_the_kernel_keeps_little_for_a_client_that_does_not_read() -> None:
+    class Writing(asyncio.Protocol):
+        """It writes until its client would have to read."""
+
+        written, paused = 0, False
+
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            assert isinstance(transport, asyncio.WriteTransport)
+            while not self.paused:
+                transport.write(b"x" * 65536)
+                self.written += 65536
+
+        def pause_writing(self) -> None:
+            self.paused = True
+
+    async def story() -> None:
+        loop = asyncio.get_running_loop()
+        listening = acceptor.listening_socket(socket.AF_INET, socket.SOCK_STREAM, 0, ("127.0.0.1", 0))
+        with listening, socket.create_connection(listening.getsockname()):
+            accepted, _ = listening.accept()
+            transport, writing = await loop.connect_accepted_socket(Writing, accepted)
+            assert writing.paused
+            assert writing.written < 1 << 20
+            transport.abort()
+            await asyncio.sleep(0)
 
     told(story)

@@ -103,3 +103,27 @@ def test_whatever_is_sent_is_answered_and_never_a_fault_of_ours(seed: int) -> No
             assert here.server.metrics.panics == 0
 
     told(story)
+
+
+ODD_METADATA: list[tuple[str, Any]] = [
+    ("merge-patch", {"metadata": 1.5}),
+    ("merge-patch", {"metadata": {"annotations": 5}}),
+    ("merge-patch", {"metadata": None}),
+    ("strategic-merge-patch", {"metadata": []}),
+    ("strategic-merge-patch", {"metadata": {"annotations": "x"}}),
+    ("json-patch", [{"op": "replace", "path": "/metadata", "value": 1}]),
+    ("json-patch", [{"op": "add", "path": "/metadata/annotations", "value": [1]}]),
+    ("json-patch", [{"op": "replace", "path": "/metadata", "value": {"annotations": 1}}]),
+]
+
+
+@pytest.mark.parametrize("kind, patch", ODD_METADATA)
+def test_odd_metadata_in_a_patch_of_a_subresource_is_refused_or_ignored(kind: str, patch: Any) -> None:
+    async def story() -> None:
+        async with world() as here:
+            await here.ask("POST", PODS, pod("p0"))
+            headers = {"Content-Type": f"application/{kind}+json"}
+            reply = await here.ask("PATCH", f"{PODS}/p0/status", json.dumps(patch).encode(), headers)
+            assert reply.code < 500
+
+    told(story)

@@ -1,10 +1,18 @@
 import asyncio
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import cast
 
 import pytest
+import uvloop
 
-from server.http.world import PODS, told, world
-from situate.server.http import responses
+from server.http.test_server import NAMES, trusting
+from server.http.world import PODS, WITHIN_S, told, world
+from situate.server.http import acceptor, responses
+from situate.server.http.connection import Connection
 from situate.server.http.settings import Limits
+from situate.server.identity.pki.authority import open_authority
 
 
 @pytest.mark.parametrize(
@@ -126,3 +134,39 @@ def test_a_client_that_wants_to_close_is_let_go() -> None:
             assert await line.ended()
 
     told(story)
+
+
+@pytest.mark.parametrize(
+    "loop", [pytest.param(asyncio.new_event_loop, id="asyncio"), pytest.param(uvloop.new_event_loop, id="uvloop")]
+)
+def test_a_connection_that_closes_and_whose_client_does_not_answer_can_be_aborted(
+    loop: Callable[[], asyncio.AbstractEventLoop], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Over TLS, where a close waits for the client to read the rest, and to close, too."""
+    monkeypatch.setattr(acceptor, "SHUTDOWN_S", 60.0)
+
+    async def story() -> None:
+        authority = open_authority(tmp_path / "pki", datetime.now(UTC))
+        tls, client_tls = authority.tls(NAMES, datetime.now(UTC)), trusting(authority, tmp_path)
+        async with world(tls=tls, client_tls=client_tls) as here, here.line(limit=1024) as line:
+            line.request("GET", "/version")
+            assert (await line.reply()).code == 200
+            line.writer.transport.pause_reading()  # type: ignore[attr-defined]
+            assert here.server._listener is not None
+            (open_,) = here.server._listener.connections
+            assert isinstance(open_, Connection)
+            transport = cast(asyncio.Transport, open_.transport)
+            transport.write(b"x" * (8 << 20))
+            transport.close()
+            open_.abort()
+            while here.server._listener.connections:
+                await asyncio.sleep(0.01)
+            line.writer.transport.abort()
+            await asyncio.sleep(0)
+
+    async def within() -> None:
+        async with asyncio.timeout(WITHIN_S):
+            await story()
+
+    with asyncio.Runner(loop_factory=loop) as runner:
+        runner.run(within())

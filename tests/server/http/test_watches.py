@@ -5,6 +5,7 @@ from typing import Any
 from server.http.world import PODS, Line, pod, told, world
 from situate.server.http.settings import Limits
 from situate.store.memory import MemoryStore
+from situate.wire.snapshot_increments import ACCEPT
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 
@@ -125,5 +126,19 @@ def test_watches_are_ended_when_the_server_stops() -> None:
             await here.server.stop()
             assert await line.chunk() == b""
             assert await line.ended()
+
+    told(story)
+
+
+def test_increments_are_for_watches_of_snapshots_and_everything_else_is_plain() -> None:
+    async def story() -> None:
+        async with world() as here, here.line() as line:
+            await here.ask("POST", PODS, pod("a"))
+            line.request("GET", f"{PODS}?watch=1", headers={"Accept": ACCEPT})
+            await line.head()
+            (first,) = await events(line, 1)
+            assert first["object"]["kind"] == "Pod"
+            reply = await here.get("/apis/situate.dev/v1alpha1/nodesnapshots", ACCEPT)
+            assert (reply.code, json.loads(reply.body)["kind"]) == (200, "NodeSnapshotList")
 
     told(story)

@@ -7,7 +7,7 @@ server answers to the last request is what counts.
 
 import gzip
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -834,6 +834,136 @@ def devices() -> Iterator[Case]:
         "slice: bad attribute", slices(devices=[{"name": "d", "attributes": {"a": {}, "b": {"int": 1, "string": "x"}}}])
     )
     yield Case("slice: update of the node", slices(), spec(nodeName="m"))
+    yield from _device_slices(slices)
+    yield from _device_claims(claim)
+    yield from _allocations(claim(exact))
+
+
+def _device_slices(slices: Callable[..., Json]) -> Iterator[Case]:
+    counters = {"memory": {"value": "1Gi"}}
+    uses = [{"counterSet": "s", "counters": counters}]
+    field = {"key": "metadata.name", "operator": "In", "values": ["n"]}
+    term = {"matchFields": [field]}
+    tainted: Json = {"key": "k", "value": "v", "effect": "NoSchedule", "timeAdded": "2026-01-01T00:00:00Z"}
+    bad_taints = [{"key": "", "effect": ""}, {"key": "a b", "value": "c d", "effect": "Odd"}]
+    both = {"bindingConditions": ["a"], "bindingFailureConditions": ["b"]}
+    each: Json = {"nodeName": None, "perDeviceNodeSelection": True}
+    shared = {"name": "d", "allowMultipleAllocations": True}
+    policy = {"memory": {"value": "1Gi", "requestPolicy": {"default": "1Mi"}}}
+    specs: dict[str, Json] = {
+        "counters": {"sharedCounters": [{"name": "s", "counters": counters}]},
+        "bad counters": {"sharedCounters": [{"name": ""}, {"name": "S", "counters": {"A": {"value": "1"}}}]},
+        "nine counter sets": {"sharedCounters": [{"name": f"s{at}", "counters": counters} for at in range(9)]},
+        "the same counters twice": {"sharedCounters": [{"name": "s", "counters": counters}] * 2},
+        "devices and counters": {
+            "devices": [{"name": "d"}],
+            "sharedCounters": [{"name": "s", "counters": counters}],
+        },
+        "consumption": {"devices": [{"name": "d", "consumesCounters": uses}]},
+        "bad consumption": {"devices": [{"name": "d", "consumesCounters": [{"counterSet": ""}]}]},
+        "three consumptions": {
+            "devices": [{"name": "d", "consumesCounters": [{**uses[0], "counterSet": f"s{at}"} for at in range(3)]}]
+        },
+        "taints": {"devices": [{"name": "d", "taints": [tainted]}]},
+        "bad taints": {"devices": [{"name": "d", "taints": bad_taints}]},
+        "17 taints": {"devices": [{"name": "d", "taints": [{**tainted, "key": f"k{at}"} for at in range(17)]}]},
+        "65 devices with taints": {"devices": [{"name": f"d{at}", "taints": [tainted]} for at in range(65)]},
+        "129 devices": {"devices": [{"name": f"d{at}"} for at in range(129)]},
+        "binding conditions": {"devices": [{"name": "d", "bindsToNode": True, **both}]},
+        "one kind of binding conditions": {
+            "devices": [{"name": "d", "bindingConditions": ["a"]}, {"name": "e", "bindingFailureConditions": ["b"]}]
+        },
+        "the same binding conditions": {
+            "devices": [{"name": "d", "bindingConditions": ["a", "a"], "bindingFailureConditions": ["a"]}]
+        },
+        "a policy": {"devices": [{**shared, "capacity": policy}]},
+        "a policy of a device of one claim": {"devices": [{"name": "d", "capacity": policy}]},
+        **{
+            f"a policy, {title}": {
+                "devices": [{**shared, "capacity": {"memory": {"value": "10Gi", "requestPolicy": one}}}]
+            }
+            for title, one in {
+                "values": {"default": "1Gi", "validValues": ["1Gi", "2Gi"]},
+                "values without a default": {"validValues": ["1Gi"]},
+                "bad values": {"default": "3Gi", "validValues": ["2Gi", "1Gi", "1Gi", "11Gi"]},
+                "eleven values": {"default": "1Gi", "validValues": [f"{at}Mi" for at in range(1015, 1025)] + ["2Gi"]},
+                "a range": {"default": "1Gi", "validRange": {"min": "1Gi", "max": "5Gi", "step": "2Gi"}},
+                "a range without a default": {"validRange": {"min": "1Gi"}},
+                "a range without a minimum": {"default": "1Gi", "validRange": {"max": "1Gi"}},
+                "a range below the default": {"default": "3Gi", "validRange": {"min": "1Gi", "max": "2Gi"}},
+                "a range above the default": {"default": "1Gi", "validRange": {"min": "3Gi", "max": "2Gi"}},
+                "a range above the capacity": {"default": "11Gi", "validRange": {"min": "11Gi", "max": "12Gi"}},
+                "steps": {"default": "2Gi", "validRange": {"min": "1Gi", "max": "4Gi", "step": "2Gi"}},
+                "values and a range": {"default": "1Gi", "validValues": ["1Gi"], "validRange": {"min": "1Gi"}},
+            }.items()
+        },
+        "a place of a device": {"devices": [{"name": "d", "nodeName": "n"}]},
+        "no place of a device": {**each, "devices": [{"name": "d"}]},
+        "two places of a device": {**each, "devices": [{"name": "d", "nodeName": "n", "allNodes": True}]},
+        "places of devices": {**each, "devices": [{"name": "d", "allNodes": True}, {"name": "e", "nodeName": "n"}]},
+        "bad places of devices": {**each, "devices": [{"name": "d", "nodeName": ""}, {"name": "e", "allNodes": False}]},
+        "two terms": {"nodeName": None, "nodeSelector": {"nodeSelectorTerms": [term, term]}},
+    }
+    for title, spec_of in specs.items():
+        yield Case(f"slice: {title}", slices(**spec_of))
+
+
+def _device_claims(claim: Callable[..., Json]) -> Iterator[Case]:
+    def asks(**fields: Any) -> Json:
+        return {"name": "r", "exactly": {"deviceClassName": "g", **fields}}
+
+    def selects(expression: str) -> Json:
+        return asks(selectors=[{"cel": {"expression": expression}}])
+
+    bad = [{"key": "a b", "operator": "Odd", "effect": "Odd"}, {"key": "k"}, {"operator": "Exists", "value": "v"}]
+    yield Case("claim: tolerations", claim(asks(tolerations=[{"key": "k", "operator": "Exists"}])))
+    yield Case("claim: bad tolerations", claim(asks(tolerations=bad)))
+    yield Case("claim: no attribute", claim(asks(), constraints=[{"requests": ["r"]}]))
+    yield Case("claim: expression", claim(selects('device.driver == "a" && device.attributes["a"].b > 1')))
+    for title, text in {
+        "unknown name": "devise.driver",
+        "no bool": "device.driver",
+        "unknown field": "device.name == 'a'",
+    }.items():
+        yield Case(f"claim: expression, {title}", claim(selects(text)))
+    api = "resource.k8s.io/v1"
+    for name in ("example.com/gpu", "gpu", "kubernetes.io/gpu", ""):
+        extended = thing(api, "DeviceClass", {"spec": {"extendedResourceName": name}})
+        yield Case(f"deviceclass: extended resource {name!r}", extended)
+    expression = {"spec": {"selectors": [{"cel": {"expression": "1"}}]}}
+    yield Case("deviceclass: bad expression", thing(api, "DeviceClass", expression))
+
+
+def _allocations(claim: Json) -> Iterator[Case]:
+    good = {"request": "r", "driver": "d.example.com", "pool": "p", "device": "d"}
+    share = "0b5f2e8a-7f0c-4c6e-9d3b-0123456789ab"
+    opaque = {"driver": "d.example.com", "parameters": {"a": 1}}
+    who = {"resource": "pods", "name": "p", "uid": "u"}
+    status_of: dict[str, Json] = {
+        title: {"allocation": {"devices": {"results": results}}}
+        for title, results in {
+            "a device": [good],
+            "a share": [{**good, "shareID": share, "consumedCapacity": {"memory": "1Gi"}}],
+            "no request": [{**good, "request": "q"}],
+            "no subrequest": [{**good, "request": "r/s"}],
+            "bad names": [{**good, "driver": "D_", "pool": "P", "device": "D"}],
+            "no names": [{"request": "", "driver": "", "pool": "", "device": ""}],
+            "no share": [{**good, "shareID": "x"}],
+            "a share in capitals": [{**good, "shareID": share.upper()}],
+            "33 devices": [{**good, "device": f"d{at}"} for at in range(33)],
+            "binding conditions": [{**good, "bindingConditions": ["a"], "bindingFailureConditions": ["b"]}],
+            "one kind of binding conditions": [{**good, "bindingConditions": ["a"]}],
+        }.items()
+    }
+    for title, config in {
+        "configuration": [{"source": "FromClass", "requests": ["r"], "opaque": opaque}],
+        "bad configuration": [{"source": "", "opaque": opaque}, {"source": "Odd", "requests": ["q"]}],
+    }.items():
+        status_of[title] = {"allocation": {"devices": {"results": [good], "config": config}}}
+    status_of["a reservation"] = {**status_of["a device"], "reservedFor": [who]}
+    status_of["a reservation of nothing"] = {"reservedFor": [who]}
+    for title, status in status_of.items():
+        yield Case(f"claim: allocation of {title}", claim, {"status": status}, "status")
 
 
 def others() -> Iterator[Case]:

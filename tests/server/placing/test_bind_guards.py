@@ -9,12 +9,12 @@ from server.placing.test_binding import lease, refusal
 from server.placing.world import World, tell
 from situate.agent.control_plane import LeaseRenewal
 from situate.agent.control_plane_local import LocalControlPlane
+from situate.core.model.ledger import Ledger
 from situate.core.model.node import Node
 from situate.server.errors import StatusError
 from situate.server.placing import bind_transaction, ledger_repair
 from situate.server.placing.bind_transaction import LEASE, LEASES, NODES, PODS
 from situate.server.placing.decisions import PLACEMENT_DECISIONS
-from situate.server.placing.ledger import Ledger
 from situate.server.placing.snapshots import NODE_SNAPSHOTS, SnapshotMetadata
 from situate.server.placing.write_request import PodWriteRequest
 from situate.server.registry.stored_object import StoredObject

@@ -7,7 +7,7 @@ import pytest
 
 from server.placing.conftest import Tell
 from server.placing.witness import witnessed
-from server.placing.world import World
+from server.placing.world import World, pod_object
 from server.placing.world import tell as in_memory
 from situate.server.errors import StatusError
 from situate.server.http.ports import CreateRequest
@@ -15,10 +15,11 @@ from situate.server.placing.bind_transaction import LEASE, LEASES, PODS
 from situate.server.placing.binding import with_condition
 from situate.server.placing.decisions import PLACEMENT_DECISIONS
 from situate.server.placing.specials import specials
+from situate.server.placing.write_request import CacheReader
 from situate.server.registry.stored_object import StoredObject
 from situate.server.requests import SYSTEM, Caller, Object, Target, WriteOptions
 from situate.server.resources import BY_KIND
-from situate.store.transactions import Delete, Put
+from situate.store.transactions import Delete, Guard, Put, Write
 
 BINDINGS = BY_KIND["v1", "Binding"]
 
@@ -39,6 +40,28 @@ async def lease(world: World, term: int) -> None:
     if world.registry.cache.get(LEASES, *LEASE) is None:
         await world.create(body)
     await world.registry.modify(Target(LEASES, *LEASE), change, SYSTEM)
+
+
+def test_a_bind_leaves_the_pod_before_it_as_it_was(tell: Tell) -> None:
+    async def story(world: World) -> None:
+        await world.node()
+        await world.pod()
+        unscheduled = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+        await world.report("p", "Pending", conditions=[unscheduled], nominatedNodeName="n1")
+        was = world.read("p")
+        seen: list[Object | None] = []
+
+        def extra(_cache: CacheReader, before: Object | None, after: Object | None) -> tuple[list[Guard], list[Write]]:
+            assert after is not None
+            assert [one["status"] for one in after["status"]["conditions"]] == ["True"]
+            seen.append(before)
+            return [], []
+
+        await world.binder.bind("default", "p", "n1", extra_writes=extra)
+        assert [before and before["status"] for before in seen] == [was["status"]]
+        assert [before and before["spec"] for before in seen] == [was["spec"]]
+
+    tell(story)
 
 
 def test_a_bind_writes_the_pod_the_snapshot_and_the_decision_at_one_revision(tell: Tell) -> None:
@@ -68,6 +91,49 @@ def test_a_bind_writes_the_pod_the_snapshot_and_the_decision_at_one_revision(tel
             + ["/objects/situate.dev/placementdecisions/default/p"]
         )
         assert {entry and entry.modified for entry in reading.entries} == {bound.revision}
+
+    tell(story)
+
+
+EXTENDED = {
+    "resourceClaimName": "c",
+    "requestMappings": [{"containerName": "main", "resourceName": "example.com/gpu", "requestName": "r"}],
+}
+
+
+@pytest.mark.parametrize("served", [True, False])
+def test_an_extended_resource_that_devices_serve_is_not_asked_of_the_node(tell: Tell, served: bool) -> None:
+    async def story(world: World) -> None:
+        await world.node()
+        body = pod_object()
+        asked = {"example.com/gpu": "1"}
+        resources = body["spec"]["containers"][0]["resources"]
+        body["spec"]["containers"][0]["resources"] = {"requests": {**resources["requests"], **asked}, "limits": asked}
+        await world.create(body)
+        target = Target(PODS, "default", "p")
+        if not served:
+            error = await refusal(world.binder.bind("default", "p", "n1"))
+            assert "example.com/gpu: asked 1, free 0" in error.message
+            return
+
+        def serve(pod: Object, _held: StoredObject) -> Object:
+            pod["status"]["extendedResourceClaimStatus"] = EXTENDED
+            return pod
+
+        await world.registry.modify(target, serve, SYSTEM)
+        await world.binder.bind("default", "p", "n1")
+        ledger = world.ledger()
+        assert ledger is not None
+        assert ledger.allocated == {"cpu": 1000, "memory": 1 << 30, "pods": 1}
+
+        # What is reported later changes nothing of it.
+        await world.report("p", "Running", extendedResourceClaimStatus={**EXTENDED, "requestMappings": []})
+        assert world.read("p")["status"]["extendedResourceClaimStatus"] == EXTENDED
+        assert world.ledger() == ledger
+        await world.delete_pod("p")
+        ledger = world.ledger()
+        assert ledger is not None
+        assert not ledger.pods
 
     tell(story)
 
@@ -113,7 +179,7 @@ def test_only_what_will_be_bound_is_remembered_as_it_was_written(tell: Tell) -> 
     async def story(world: World) -> None:
         node = await world.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}})
         pod = await world.pod()
-        recent = world.registry._context.recent_creates
+        recent = world.registry._context.recent_pods
         assert recent.take(node) is None
         assert recent.take(pod) == pod.object(PODS)
 

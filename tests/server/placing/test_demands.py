@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from situate.core.model.ledger import Amounts
 from situate.server.placing.demands import MOST, DemandCache
-from situate.server.placing.ledger import Amounts
 
 
 def spec(cpu: str = "100m", port: int = 0) -> dict[str, Any]:

@@ -8,9 +8,9 @@ from gpu_builders import share, whole
 from server.placing.world import World, tell
 from situate.core.model.annotations import GPU_DEVICES, GPU_MILLI
 from situate.core.model.gpu import GPU_RESOURCE
+from situate.core.model.ledger import Ledger, LedgerPod, gpus_of, taken_gpus
 from situate.core.model.pod import Pod
 from situate.server.errors import StatusError
-from situate.server.placing.ledger import Ledger, LedgerPod, gpus_of, taken_gpus
 
 
 async def bind(world: World, name: str, milli: str, devices: str) -> str:

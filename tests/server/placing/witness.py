@@ -4,9 +4,9 @@ from typing import Any
 
 import msgspec
 
+from situate.core.model.ledger import allocatable_of, amounts_of
 from situate.core.model.node import Node
 from situate.core.model.pod import Pod
-from situate.server.placing.ledger import allocatable_of, amounts_of
 from situate.server.placing.snapshots import decoded
 from situate.server.registry.keys import OBJECTS
 from situate.store.contract import Store

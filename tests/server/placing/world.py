@@ -6,12 +6,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+from situate.core.model.ledger import Ledger
 from situate.server.placing.bind_transaction import NODES, PODS, BindTransactions
 from situate.server.placing.binding import Binder
 from situate.server.placing.decisions import PLACEMENT_DECISIONS, PlacementDecision
 from situate.server.placing.decisions import decoded as decision_decoded
 from situate.server.placing.eviction import Evictor
-from situate.server.placing.ledger import Ledger
 from situate.server.placing.snapshots import NODE_SNAPSHOTS
 from situate.server.placing.snapshots import decoded as snapshot_decoded
 from situate.server.registry.registry import Registry

@@ -39,6 +39,8 @@ def test_bodies_are_alike_if_nothing_but_the_name_differs() -> None:
     assert like(one) is not None
     assert shape(one) == shape(other)
     assert shape(one) != shape(_encode(pod("b", labels={"x": "y"})))
+    assert shape(_encode(pod("a", labels={"x": "a"}))) == shape(_encode(pod("b", labels={"x": "y"})))
+    assert shape(_encode(pod("a", labels={"x": "y"}))) != shape(_encode(pod("a", labels={"z": "y"})))
     assert shape(one) != shape(one, Target(POD, "other"))
     assert shape(one) != shape(one, caller=Caller("ann", agent="curl"))
     assert shape(one) != shape(one, field_manager="m")
@@ -48,7 +50,7 @@ def test_bodies_are_alike_if_nothing_but_the_name_differs() -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        b'{"metadata":{"name":"a","labels":{"x":"a"}}}',  # which of the two is the name is not looked for
+        b'{"metadata":{"name":"a","annotations":{"x":"a"}}}',  # which of the two is the name is not looked for
         b'{"metadata":{"name":"\\u0061"}}',
         b'{"metadata":{"name":7}}',
         b'{"metadata":{"name":"a"}',
@@ -132,7 +134,9 @@ KINDS_OF_PODS = {
 
 
 def _named(given: Object, name: str) -> Object:
+    """With a label of its own."""
     made = copy.deepcopy(given)
+    made["metadata"]["labels"]["app"] = f"of-{name}"
     if "name" in made["metadata"]:
         made["metadata"]["name"] = name
     return made
@@ -166,12 +170,23 @@ def test_what_is_cast_is_what_would_have_been_made(kind: str) -> None:
     assert values[True] == values[False]
 
 
+@pytest.mark.parametrize("value", ["-", "x" * 64, "é"])
+def test_labels_are_still_looked_at(value: str) -> None:
+    async def story(world: World) -> None:
+        await world.create(pod("a", labels={"app": "fine"}))
+        code, _, message = await no(world.create(pod("b", labels={"app": value})))
+        assert code == 422
+        assert message.startswith(f'Pod "b" is invalid: metadata.labels: Invalid value: "{value}"')
+
+    tell(story)
+
+
 def test_only_the_first_of_its_shape_is_decoded() -> None:
     decoded: list[bytes] = []
 
     async def story(world: World) -> None:
         for name in ("x", "y", "z"):
-            body = _encode(pod(name))
+            body = _encode(pod(name, labels={"own": name}))
 
             def decode(body: bytes = body) -> Object:
                 decoded.append(body)
@@ -181,7 +196,7 @@ def test_only_the_first_of_its_shape_is_decoded() -> None:
         assert await world.names(POD) == ["x", "y", "z"]
 
     tell(story)
-    assert decoded == [_encode(pod("x"))]
+    assert decoded == [_encode(pod("x", labels={"own": "x"}))]
 
 
 def test_a_name_is_still_looked_at() -> None:
@@ -278,10 +293,10 @@ def test_what_a_client_says_of_managed_fields_is_no_mould() -> None:
 def test_no_more_moulds_are_kept_than_the_limit() -> None:
     async def story(world: World) -> None:
         for number in range(MAX_TEMPLATES + 10):
-            await world.create(pod("a", labels={"n": str(number)}), dry_run=True)
+            await world.create(pod("a", annotations={"n": str(number)}), dry_run=True)
         kept = world.registry._context.templates._templates
         assert len(kept) == MAX_TEMPLATES
-        newest = like(_encode(pod("b", labels={"n": str(MAX_TEMPLATES + 9)})))
+        newest = like(_encode(pod("b", annotations={"n": str(MAX_TEMPLATES + 9)})))
         assert newest is not None
         assert newest.shape in kept
 

@@ -1,12 +1,14 @@
 """Selectors of labels and fields: the grammars, and the texts of kube-apiserver v1.36.4 for what is none."""
 
+from typing import Any
+
 import pytest
 
 from server.registry.stories import CONFIG_MAP, JOB, NODE, POD, refused
 from situate.core.model.labels import Selector
 from situate.server.errors import StatusError
 from situate.server.registry.codec import encode
-from situate.server.registry.selectable_fields import field_names
+from situate.server.registry.selectable_fields import field_names, selector_values, values_after
 from situate.server.registry.selectors import parse_labels, selection
 from situate.server.registry.stored_object import StoredObject, read_stored
 from situate.server.resources import BY_KIND, Resource
@@ -201,3 +203,43 @@ def test_what_is_no_field_selector_is_refused_in_kubernetes_words(resource: Reso
 
 def test_a_name_in_two_namespaces_selects_nothing() -> None:
     assert not selection(POD, "ns", "", "", "metadata.namespace=other").matches(_held(POD, BOUND))
+
+
+WAITING: dict[str, Any] = {
+    "metadata": {"name": "p", "uid": "u", "labels": {"app": "web"}},
+    "spec": {"restartPolicy": "Always", "schedulerName": "s", "serviceAccountName": "a", "hostNetwork": True},
+    "status": {"phase": "Pending", "nominatedNodeName": "n2"},
+}
+
+
+@pytest.mark.parametrize(
+    "stored_as, old, new, known",
+    [
+        pytest.param("/pods", WAITING, {**WAITING, "spec": {**WAITING["spec"], "nodeName": "n"}}, True, id="a bind"),
+        pytest.param(
+            "/pods", WAITING, {**WAITING, "status": {"phase": "Running", "podIP": "1.2.3.4"}}, True, id="a start"
+        ),
+        pytest.param("/pods", WAITING, {**WAITING, "spec": {}, "status": {}}, True, id="nothing is set"),
+        pytest.param("/pods", WAITING, {"metadata": WAITING["metadata"]}, True, id="there is no spec"),
+        pytest.param(
+            "/pods", WAITING, {**WAITING, "metadata": {"name": "p", "uid": "u"}}, False, id="no labels any more"
+        ),
+        pytest.param(
+            "/pods", WAITING, {**WAITING, "metadata": {**WAITING["metadata"], "uid": "v"}}, False, id="another uid"
+        ),
+        pytest.param("/configmaps", WAITING, {**WAITING, "data": {"a": "b"}}, True, id="a kind without such fields"),
+        pytest.param(
+            "/nodes", WAITING, {**WAITING, "spec": {"unschedulable": True}}, False, id="another kind with them"
+        ),
+    ],
+)
+def test_what_selectors_read_of_a_new_version_is_known_without_decoding_it(
+    stored_as: str, old: dict[str, Any], new: dict[str, Any], known: bool
+) -> None:
+    found = values_after(stored_as, selector_values(stored_as, encode(old)), new)
+    assert found == (selector_values(stored_as, encode(new)) if known else None)
+
+
+def test_a_phase_that_is_no_text_is_not_known() -> None:
+    held = selector_values("/pods", encode(WAITING))
+    assert values_after("/pods", held, {**WAITING, "status": {"phase": 7}}) is None

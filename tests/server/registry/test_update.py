@@ -3,6 +3,8 @@
 import asyncio
 from copy import deepcopy
 
+import pytest
+
 from server.registry.stories import (
     ANN,
     CONFIG_MAP,
@@ -103,6 +105,24 @@ def test_a_name_must_be_the_urls() -> None:
             "BadRequest",
             "the name of the object (a based on URL) was undeterminable: name must be provided",
         )
+
+    tell(story)
+
+
+@pytest.mark.parametrize("own", [False, True], ids=["a client's write", "the server's own"])
+def test_a_write_that_undoes_what_another_server_has_just_written_is_not_taken_for_none(own: bool) -> None:
+    async def story(world: World) -> None:
+        await world.create(config_map("a", data={"n": "old"}))
+        held = world.cache.get(CONFIG_MAP, "default", "a")
+        assert held is not None
+        await world.store.commit([], [Put(held.key, held.value.replace(b'"old"', b'"new"'))])
+        assert world.cache.get(CONFIG_MAP, "default", "a") is held, "the cache does not have it yet"
+        target = Target(CONFIG_MAP, "default", "a")
+        if own:
+            await world.registry.modify(target, lambda found, _: {**found, "data": {"n": "old"}}, ANN)
+        else:
+            await world.registry.patch(target, "merge", {"data": {"n": "old"}}, ANN)
+        assert (await world.get(CONFIG_MAP, "a"))["data"] == {"n": "old"}
 
     tell(story)
 

@@ -86,6 +86,7 @@ def from_scratch(engine: Engine, entry: QueuedPod, row: int) -> dict[str, Any]:
     rank = np.where(filtered.feasible, scored.total, -1)
     told = diagnose(profile, entry.kind, view, filtered).rejections
     return {
+        "nodes": view.node_count,
         "feasible": int(filtered.feasible.sum()),
         "scores": [
             {
@@ -101,6 +102,7 @@ def from_scratch(engine: Engine, entry: QueuedPod, row: int) -> dict[str, Any]:
 
 def shown(details: Details) -> dict[str, Any]:
     return {
+        "nodes": details.nodes,
         "feasible": details.feasible,
         "scores": [msgspec.json.decode(one) for one in details.scores],
         "refusals": {(one.reason, one.plugin, one.nodes) for one in details.refusals},
@@ -257,3 +259,83 @@ def test_a_pod_that_fits_nowhere_is_told_the_reasons_and_what_would_wake_it() ->
     ]
     assert details.wakes_on == tuple(sorted(details.wakes_on))
     assert {"NODE_ADDED", "NODE_TAINT", "POD_DELETED"} <= set(details.wakes_on)
+
+
+class Sampled:
+    """An engine whose profile draws nodes, and what was said of each pod, by name."""
+
+    def __init__(self, profile: str, nodes: int, cordoned: int = 0) -> None:
+        config = (
+            f"{{apiVersion: kubescheduler.config.k8s.io/v1, kind: KubeSchedulerConfiguration, profiles: [{profile}]}}"
+        )
+        self.engine = Engine(load_config(config.encode(), "test.yaml"))
+        self.explainer = Explainer(self.engine)
+        self.engine.step(0, [NodeSeen(shaped(at, 4, at < cordoned, False)) for at in range(nodes)])
+
+    def place(self, *pods: Pod) -> list[tuple[str, Details]]:
+        effects = self.engine.step(1_000, list(map(PodSeen, pods)))
+        return [(one.node, self._taken(one.pod.uid)) for one in effects if isinstance(one, Bind)]
+
+    def refuse(self, asking: Pod) -> Details:
+        effects = self.engine.step(1_000, [PodSeen(asking)])
+        found = self.explainer.rejected(next(one for one in effects if isinstance(one, SetCondition)))
+        assert found is not None
+        return found
+
+    def _taken(self, uid: str) -> Details:
+        found = self.explainer.take(uid)
+        assert found is not None
+        return found
+
+
+IN_ROUNDS: Final = "{percentageOfNodesToScore: 10}"
+DRAWN: Final = "{nodeSample: 20}"
+
+
+@pytest.mark.parametrize(
+    "profile, cordoned, nodes, feasible",
+    [
+        pytest.param(IN_ROUNDS, 0, 100, 100, id="round robin: nodes are looked at until a hundred fit"),
+        pytest.param(IN_ROUNDS, 30, 130, 100, id="round robin: those that were refused on the way count"),
+        pytest.param(DRAWN, 0, 20, 20, id="a draw of 20"),
+    ],
+)
+def test_a_decision_on_a_sample_counts_and_scores_the_sample(
+    profile: str, cordoned: int, nodes: int, feasible: int
+) -> None:
+    sampled = Sampled(profile, 300, cordoned)
+    ((node_name, details),) = sampled.place(wanting(0, 1, ""))
+    shown_scores = [msgspec.json.decode(one) for one in details.scores]
+    assert (details.nodes, details.feasible, details.sampled_from) == (nodes, feasible, 300)
+    assert sum(one.nodes for one in details.refusals) == nodes - feasible
+    assert shown_scores[0]["node"] == node_name
+    assert shown_scores[0]["total"] == details.score == max(one["total"] for one in shown_scores)
+    assert all(one["total"] == sum(one["plugins"].values()) for one in shown_scores)
+    assert details.alternatives == tuple(one["node"] for one in shown_scores[1:4])
+
+
+def test_the_nodes_of_a_decision_are_those_of_its_own_round() -> None:
+    """The first pod sees nodes 0 to 99, the second 100 to 199, so neither names a node of the other's."""
+    sampled = Sampled(IN_ROUNDS, 300)
+    rounds = [
+        {msgspec.json.decode(one)["node"] for one in details.scores}
+        for _, details in sampled.place(wanting(0, 1, ""), wanting(1, 1, ""), wanting(2, 1, ""))
+    ]
+    assert [len(one) for one in rounds] == [BEST, BEST, BEST]
+    assert not rounds[0] & rounds[1]
+    assert not rounds[1] & rounds[2]
+
+
+def test_a_pod_that_fits_on_none_of_its_sample_is_told_about_the_sample() -> None:
+    sampled = Sampled("{nodeSample: 2}", 40, cordoned=39)
+    details = sampled.refuse(wanting(0, 1, ""))
+    assert "2 of 40 nodes were looked at" in details.message
+    assert (details.nodes, details.feasible, details.sampled_from) == (2, 0, 40)
+    assert [(one.reason, one.nodes) for one in details.refusals] == [("node(s) were unschedulable", 2)]
+
+
+def test_a_pod_that_fits_on_no_node_at_all_is_told_about_all_of_them() -> None:
+    details = Sampled("{nodeSample: 2}", 40, cordoned=40).refuse(wanting(0, 1, ""))
+    assert details.message.startswith("0/40 nodes are available: 40 node(s) were unschedulable.")
+    assert (details.nodes, details.sampled_from) == (40, 0)
+    assert sum(one.nodes for one in details.refusals) == 40

@@ -24,8 +24,10 @@ from situate.server.requests import Object
 from situate.server.resources import BY_KIND
 from situate.server.scheduling.events import EVENTS
 from situate.server.scheduling.port import RegistrySchedulingPort
+from situate.server.scheduling.publishing import publish
 from situate.server.scheduling.scheduler import SchedulerSettings, open_scheduler
 from situate.store.transactions import Put
+from situate.wire.config import load_config
 
 GROUPS = BY_KIND["scheduling.k8s.io/v1beta1", "PodGroup"]
 
@@ -379,3 +381,57 @@ def test_a_pod_is_bound_at_once_although_the_last_decision_about_its_name_cannot
 
     tell(story)
     assert "A bind failed" not in caplog.text
+
+
+HEAD = b"apiVersion: kubescheduler.config.k8s.io/v1, kind: KubeSchedulerConfiguration}"
+
+
+def published(world: World) -> list[str]:
+    """The scheduler names of the profiles that the scheduler has published."""
+    held = world.registry.cache.get(BY_KIND["v1", "ConfigMap"], "kube-system", "situate-schedulers")
+    if held is None:
+        return []
+    data = msgspec.json.decode(held.value)["data"]
+    return [one["schedulerName"] for text in data.values() for one in msgspec.json.decode(text)["profiles"]]
+
+
+def test_the_leader_publishes_its_configuration_and_the_next_one_replaces_it() -> None:
+    async def story(world: World) -> None:
+        first = load_config(b"{profiles: [{schedulerName: first}, {schedulerName: more}], " + HEAD, "test.yaml")
+        second = load_config(b"{profiles: [{schedulerName: second}], " + HEAD, "test.yaml")
+        async with scheduling(world, SchedulerSettings(first, publishes=True)):
+            await until(lambda: published(world) == ["first", "more"])
+        async with scheduling(world, SchedulerSettings(second, publishes=True)):
+            await until(lambda: published(world) == ["second"])
+
+    tell(story)
+
+
+def scheduled_reason(world: World, name: str) -> str:
+    found = world.registry.cache.get(PODS, "default", name)
+    conditions = [] if found is None else found.object(PODS).get("status", {}).get("conditions", [])
+    return next((one.get("reason", "") for one in conditions if one["type"] == "PodScheduled"), "")
+
+
+def test_a_pod_that_no_scheduler_serves_says_so_until_one_binds_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("situate.server.scheduling.unserved.UnservedPods.run.__defaults__", (0.01,))
+
+    async def story(world: World) -> None:
+        await world.node()
+        other = load_config(b"{profiles: [{schedulerName: served}], " + HEAD, "test.yaml")
+        await publish(world.registry, "default.other.json", other)
+        async with scheduling(world):
+            await world.pod("theirs", schedulerName="served")
+            await world.pod("lost", schedulerName="nobody")
+            await until(lambda: scheduled_reason(world, "lost") == "UnknownScheduler")
+            decision = world.decision("lost")
+            assert decision is not None
+            assert decision.status.message == 'no known scheduler serves the schedulerName "nobody"'
+            assert (decision.phase, decision.status.reason) == ("pending", "UnknownScheduler")
+            assert (scheduled_reason(world, "theirs"), world.decision("theirs")) == ("", None)
+            await world.binder.bind("default", "lost", "n1")
+            bound = world.decision("lost")
+            assert bound is not None
+            assert (bound.spec.node, bound.status.reason, bound.status.message) == ("n1", "", "")
+
+    tell(story)

@@ -94,6 +94,9 @@ def test_a_claim_that_is_to_be_provisioned_is_waited_for() -> None:
             reserved = world.decision("p")
             assert reserved is not None
             assert (reserved.phase, reserved.spec.node, node_of(world, "p")) == ("reserved", "n1", "")
+            assert reserved.status.reason == "WaitingForProvisioner"
+            waits = 'claim "c" waits for provisioner example.com/x to provide its volume on node n1'
+            assert reserved.status.message == waits
 
             def provisioned(obj: Object, _held: StoredObject) -> Object:
                 obj["spec"]["volumeName"] = "made"
@@ -104,6 +107,9 @@ def test_a_claim_that_is_to_be_provisioned_is_waited_for() -> None:
             await world.registry.modify(Target(CLAIMS, "default", "c"), provisioned, SYSTEM)
             await until(lambda: node_of(world, "p") == "n1")
             assert "nominatedNodeName" not in world.read("p")["status"]
+            bound = world.decision("p")
+            assert bound is not None
+            assert (bound.status.reason, bound.status.message) == ("", "")
 
     tell(story)
 

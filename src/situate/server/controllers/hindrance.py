@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from situate.core.model.managed import Budget, ManagedNamespace, ManagedPod
+from situate.core.model.managed import Budget, ManagedNamespace, ManagedPod, ManagedResourceClaim
 from situate.core.model.managed_node import ManagedNode
 from situate.loop.controllers.cache import ControllerCache, Reconcile, Survey, Task
 from situate.server.registry.cache import Cache
@@ -16,7 +16,7 @@ from situate.server.registry.keys import prefix_of
 from situate.server.resources import BY_KIND
 
 NODES: Final = BY_KIND["v1", "Node"]
-_NOT_OWNERS: Final = (Budget, ManagedNamespace, ManagedPod, ManagedNode)
+_NOT_OWNERS: Final = (Budget, ManagedNamespace, ManagedPod, ManagedNode, ManagedResourceClaim)
 _MADE: Final = tuple(
     prefix_of(BY_KIND[kind])
     for kind in (

@@ -23,6 +23,8 @@ async def run_controllers(
     profile: NodeProfile,
     metrics: ControllerMetrics | None = None,
     wall_ns: Callable[[], int] = time.time_ns,
+    *,
+    moves_drifted: bool = False,
 ) -> None:
     """Runs until cancelled. Of several servers on one store, one runs the controllers.
 
@@ -31,4 +33,6 @@ async def run_controllers(
     """
     elector = server_elector(registry, identity, SYSTEM, wall_ns, lease=LEASE)
     fenced = registry.fenced(fence(registry, elector))
-    await lead(elector, lambda: RegistryControllers(fenced, wall_ns, profile, metrics).run())
+    await lead(
+        elector, lambda: RegistryControllers(fenced, wall_ns, profile, metrics, moves_drifted=moves_drifted).run()
+    )

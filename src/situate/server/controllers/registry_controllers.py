@@ -42,8 +42,11 @@ class RegistryControllers:
         wall_ns: Callable[[], int] = time.time_ns,
         profile: NodeProfile | None = KUBERNETES,
         metrics: ControllerMetrics | None = None,
+        *,
+        moves_drifted: bool = False,
     ) -> None:
-        """`profile`: how nodes are monitored; None: not at all."""
+        """`profile`: how nodes are monitored; None: not at all. `moves_drifted`: evict pods that no longer fit or match
+        their node."""
         self._registry = registry
         self._profile = profile
         self._leases_watched = False
@@ -56,6 +59,7 @@ class RegistryControllers:
             profile,
             metrics,
             partial(hindrance, registry.cache),
+            moves_drifted=moves_drifted,
         )
 
     async def run(self) -> None:

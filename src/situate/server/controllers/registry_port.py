@@ -7,15 +7,20 @@ from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any, Final, TypeAlias
 
-from situate.core.reconcile.effects import DeleteObject, Effect, ObjectRef, RecordEvent
+from situate.core.reconcile.effects import DeleteObject, Effect, LeaseVersion, ObjectRef, RebindPod, RecordEvent
+from situate.core.reconcile.nodes.cleanup import LEASES as NODE_LEASES
 from situate.loop.controllers.events import event_body, event_name, space_of
 from situate.loop.controllers.port import RefusedError, WriteResult, call, refused
-from situate.server.errors import StatusError
-from situate.server.registry.keys import parse_key
+from situate.server.errors import StatusError, conflict
+from situate.server.placing.eviction import Evictor
+from situate.server.placing.rebinding import unbound
+from situate.server.registry.keys import key_of, parse_key
 from situate.server.registry.registry import Registry
 from situate.server.registry.stored_object import StoredObject
 from situate.server.requests import Caller, DeleteOptions, ListOptions, Object, Target
 from situate.server.resources import BY_KIND, RESOURCES
+from situate.store.entries import ABSENT, Revision
+from situate.store.transactions import At, Guard
 from situate.wire.bodies import seconds_time
 from situate.wire.patching import merge_patched
 
@@ -23,9 +28,10 @@ CONTROLLERS: Final = Caller(
     "system:kube-controller-manager", ("system:masters", "system:authenticated"), agent="kube-controller-manager"
 )
 EVENTS: Final = BY_KIND["v1", "Event"]
-UNWATCHED: Final = tuple(
-    one for one in RESOURCES if one.stored and one.plural in ("events", "leases", "placementdecisions", "nodesnapshots")
-)
+LEASES: Final = BY_KIND["coordination.k8s.io/v1", "Lease"]
+RENEWED: Final = "the lease has been written since: the node may run its pods"
+_UNWATCHED_PLURALS: Final = ("events", "leases", "placementdecisions", "nodesnapshots", "devicepools")
+UNWATCHED: Final = tuple(one for one in RESOURCES if one.stored and one.plural in _UNWATCHED_PLURALS)
 """They come and go by the thousand, own nothing, and their writers manage them: controllers do not see them. They go
 with their namespace."""
 STORED: Final = {one.stored_as: one for one in RESOURCES if one.stored}
@@ -42,6 +48,7 @@ class RegistryPort:
     def __init__(self, registry: Registry, wall_ns: Callable[[], int]) -> None:
         self._registry = registry
         self._wall_ns = wall_ns
+        self._evictor = Evictor(registry, wall_ns)
         self._said: OrderedDict[_Said, tuple[str, int]] = OrderedDict()
         self._count = 0
 
@@ -69,16 +76,42 @@ class RegistryPort:
     async def replace_status(self, ref: ObjectRef, version: str, status: Mapping[str, Any]) -> int:
         return await self._modify_status(ref, version, lambda _: dict(status))
 
-    async def merge_status(self, ref: ObjectRef, version: str, patch: Mapping[str, Any]) -> int:
-        return await self._modify_status(ref, version, lambda status: merge_patched(status, patch))
+    async def merge_status(
+        self, ref: ObjectRef, version: str, patch: Mapping[str, Any], lease: LeaseVersion | None = None
+    ) -> int:
+        return await self._modify_status(ref, version, lambda status: merge_patched(status, patch), lease)
 
-    async def _modify_status(self, ref: ObjectRef, version: str, change: Callable[[Object], Object]) -> int:
+    async def _modify_status(
+        self, ref: ObjectRef, version: str, change: Callable[[Object], Object], lease: LeaseVersion | None = None
+    ) -> int:
         def changed(obj: Object, _stored: StoredObject) -> Object:
             return {**obj, "status": change(obj.get("status", {}))}
 
-        target = _target(ref, "status")
-        written = await self._registry.modify(target, changed, CONTROLLERS, uid=ref.uid, resource_version=version)
+        target, registry = _target(ref, "status"), self._while(lease)
+        return (await registry.modify(target, changed, CONTROLLERS, uid=ref.uid, resource_version=version)).revision
+
+    async def rebind(self, effect: RebindPod) -> int:
+        ref, version, registry = effect.ref, effect.resource_version, self._while(effect.lease)
+
+        def changed(pod: Object, _stored: StoredObject) -> Object:
+            return unbound(pod, registry.new_uid(), seconds_time(self._wall_ns()))
+
+        written = await registry.modify(_target(ref), changed, CONTROLLERS, uid=ref.uid, resource_version=version)
         return written.revision
+
+    def _while(self, lease: LeaseVersion | None) -> Registry:
+        """A registry that writes only while a node's lease is at this version."""
+        if lease is None:
+            return self._registry
+        cache, key = self._registry.cache, key_of(LEASES, NODE_LEASES, lease.node)
+
+        def guard() -> Guard:
+            held = cache.get(LEASES, NODE_LEASES, lease.node)
+            if lease.resource_version != ("" if held is None else str(held.revision)):
+                raise conflict(LEASES.plural, LEASES.group, lease.node, RENEWED)
+            return At(key, ABSENT if held is None else Revision(held.revision))
+
+        return self._registry.fenced(guard)
 
     async def delete(self, effect: DeleteObject) -> None:
         options = DeleteOptions(
@@ -87,7 +120,10 @@ class RegistryPort:
             resource_version=effect.resource_version,
             propagation=effect.propagation,
         )
-        await self._registry.delete(_target(effect.ref), CONTROLLERS, options)
+        await self._while(effect.lease).delete(_target(effect.ref), CONTROLLERS, options)
+
+    async def evict(self, ref: ObjectRef) -> None:
+        await self._evictor.evict(ref.namespace, ref.name, CONTROLLERS, DeleteOptions(uid=ref.uid))
 
     async def finalize(self, ref: ObjectRef, version: str, finalizers: tuple[str, ...]) -> int:
         for resource in UNWATCHED:

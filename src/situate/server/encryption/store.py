@@ -14,9 +14,10 @@ from msgspec.structs import replace
 
 from situate.loop.logs import Log
 from situate.server.encryption.providers import CannotDecryptError, Providers
+from situate.store.concurrent import commit_concurrently
 from situate.store.contract import Store, Watch
 from situate.store.entries import Batch, Entry, Event, LeaseId, Page, ReadResult, Revision
-from situate.store.errors import InvalidRequestError
+from situate.store.errors import InvalidRequestError, StoreError
 from situate.store.transactions import At, Guard, Holds, Outcome, Put, Refused, Write
 
 PAGE: Final = 500
@@ -54,6 +55,11 @@ class EncryptedStore:
         if isinstance(outcome, Refused) and any(guard.key.startswith(self._prefixes) for guard in guards):
             return replace(outcome, found=tuple(self._decrypted(entry) for entry in outcome.found))
         return outcome
+
+    async def commit_each(
+        self, transactions: Sequence[tuple[Iterable[Guard], Iterable[Write]]]
+    ) -> Sequence[Outcome | StoreError]:
+        return await commit_concurrently(self, transactions)
 
     def _encrypted(self, write: Write) -> Write:
         if not isinstance(write, Put) or not write.key.startswith(self._prefixes):

@@ -13,18 +13,20 @@ import select
 import socket
 import ssl
 import sys
+from collections import OrderedDict
 from functools import partial
-from itertools import takewhile
+from itertools import islice
 from typing import Final
 
 from situate.loop.fair_slots import FairSlots, QueueFullError, SlotLimits
 from situate.loop.logs import Log
+from situate.loop.token_buckets import TokenBuckets
 from situate.server.http.connection import Connection, Listener
-from situate.server.identity.token_buckets import TokenBuckets
 
 BACKLOG: Final = 1024
 ACCEPTS: Final = 8
-"""How many connections are accepted in one turn of the event loop, and how many handshakes begin."""
+"""How many connections are accepted in one turn of the event loop, how many handshakes begin, and how many silent
+clients are closed: more would delay everybody else."""
 ADDRESSES: Final = 4_096
 """How many addresses have their handshakes counted."""
 MOMENT_S: Final = 0.01
@@ -34,8 +36,10 @@ RETRY_S: Final = 1.0
 """How long to accept nothing when the process cannot open another socket."""
 SHUTDOWN_S: Final = 2.0
 """How long a client may take to answer TLS's close_notify."""
-EXPIRE_S: Final = 0.02
-"""How often to close the clients that never began their handshake."""
+UNSENT_BYTES: Final = 128 << 10
+"""How much of a response the kernel keeps for a client that does not read. It would keep 4 MiB of each."""
+EXPIRE_S: Final = 0.002
+"""The pause before more are closed of those who never began their handshake, at most `ACCEPTS` at a time."""
 _log = Log(__name__)
 
 
@@ -72,7 +76,7 @@ class Acceptor:
         self._budgets = TokenBuckets(limits.handshake_rate, limits.handshake_burst, ADDRESSES)
         self._loop = asyncio.get_running_loop()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._silent: dict[int, _Accepted] = {}
+        self._silent: OrderedDict[int, _Accepted] = OrderedDict()
         """Clients that have said nothing yet, by descriptor, the oldest first."""
         self._first_bytes = select.epoll() if tls is not None and hasattr(select, "epoll") else None
         """Of these clients. The event loop itself would handle all that are ready in one turn."""
@@ -84,7 +88,7 @@ class Acceptor:
         found = await self._loop.getaddrinfo(address, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         try:
             for family, kind, protocol, _, where in dict.fromkeys(found):
-                self.sockets.append(_listening(family, kind, protocol, where))
+                self.sockets.append(listening_socket(family, kind, protocol, where))
         except OSError:
             self.close()
             raise
@@ -104,6 +108,8 @@ class Acceptor:
         if self._first_bytes is not None:
             self._loop.remove_reader(self._first_bytes.fileno())
             self._first_bytes.close()
+        if self._expiring is not None:
+            self._expiring.cancel()
         for task in list(self._tasks):
             task.cancel()
 
@@ -130,7 +136,7 @@ class Acceptor:
                 self._silent[accepted.fileno()] = client
                 self._first_bytes.register(accepted, select.EPOLLIN)
                 if self._expiring is None:
-                    self._expiring = self._loop.call_later(EXPIRE_S, self._expire)
+                    self._expiring = self._loop.call_later(self._listener.limits.handshake_s, self._expire)
 
     def _begin_some(self, first_bytes: select.epoll) -> None:
         for descriptor, _ in first_bytes.poll(0, ACCEPTS):
@@ -158,11 +164,12 @@ class Acceptor:
     def _expire(self) -> None:
         """Close the clients that have said nothing for too long."""
         self._expiring = None
-        too_long = self._loop.time() - self._listener.limits.handshake_s
-        for client in list(takewhile(lambda one: one.since < too_long, self._silent.values())):
+        limit_s, now = self._listener.limits.handshake_s, self._loop.time()
+        for client in [one for one in islice(self._silent.values(), ACCEPTS) if one.since + limit_s <= now]:
             self.drop(client)
         if self._silent:
-            self._expiring = self._loop.call_later(EXPIRE_S, self._expire)
+            oldest = next(iter(self._silent.values()))
+            self._expiring = self._loop.call_later(max(EXPIRE_S, oldest.since + limit_s - now), self._expire)
 
     def drop(self, client: _Accepted) -> None:
         """Close a client whose handshake is not finished. May be called twice."""
@@ -229,13 +236,15 @@ class Acceptor:
         )
 
 
-def _listening(family: int, kind: int, protocol: int, where: object) -> socket.socket:
+def listening_socket(family: int, kind: int, protocol: int, where: object) -> socket.socket:
     made = socket.socket(family, kind, protocol)
     try:
         if sys.platform != "win32":
             made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
             made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        if hasattr(socket, "TCP_NOTSENT_LOWAT"):
+            made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)  # for what it accepts, too
         made.bind(where)  # type: ignore[arg-type]
         made.listen(BACKLOG)
         made.setblocking(False)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict, deque
 from collections.abc import Callable, Coroutine
 from http import HTTPStatus
-from itertools import islice
 from typing import Any, Final, Protocol, cast
 
 from aiohttp import web
@@ -20,7 +20,8 @@ from situate.server.http.responses import status_response
 from situate.server.http.settings import Limits
 
 MAKE_ROOM: Final = 50
-"""A full server closes this part of its limit at once, because it has to look at all connections to find idle ones."""
+"""A full server looks for this part of its limit at once, because it has to look at all connections to find idle ones.
+It closes one for each that comes: many at once would delay everybody."""
 ROOM_IDLE_S: Final = 2.0
 """How long a connection of a known caller is idle before it may be closed for another one."""
 
@@ -138,12 +139,17 @@ class Connection(RequestHandler):
             return self.pause_since
         return self.head_since or self.idle_since
 
+    def gives_way(self, now: float) -> bool:
+        """Whether it may be closed for another one."""
+        since = self.waiting_since
+        return since is not None and (not self.known or now - since > ROOM_IDLE_S)
+
     def abort(self) -> None:
         """Close the connection without waiting for the client."""
-        transport = self.transport
+        # Abort first: Python 3.11 forgets what to abort of a TLS transport that was closed twice.
+        if self.transport is not None:
+            self.transport.abort()
         self.force_close()
-        if transport is not None:
-            transport.abort()
 
     def _handle_request(
         self, request: web.BaseRequest, start_time: float | None, request_handler: Any
@@ -253,10 +259,13 @@ class Listener(web.Server):
         self.open = 0
         """Connections, also those in their handshake."""
         self._by_address: dict[str, int] = {}
-        self._opening: dict[AcceptedClient, None] = {}
-        """Those whose handshake is not finished, the oldest first."""
-        self._no_room: set[str] = set()
-        """Addresses without anything to close since the last sweep: `_make_room` does not search again so soon."""
+        self._opening: OrderedDict[AcceptedClient, str] = OrderedDict()
+        """Those whose handshake is not finished, the oldest first, with their addresses."""
+        self._opening_from: dict[str, OrderedDict[AcceptedClient, None]] = {}
+        """The same by address."""
+        self._idle: dict[str, deque[Connection]] = {}
+        """What `_make_room` may close, by address or ("") from any, as found by the last search; empty: nothing, and it
+        does not search again before the next sweep."""
 
     # -- coming and going --------------------------------------------------------------------------------------------
 
@@ -273,7 +282,8 @@ class Listener(web.Server):
             return False
         self.open += 1
         self._by_address[address] = self._by_address.get(address, 0) + 1
-        self._opening[client] = None
+        self._opening[client] = address
+        self._opening_from.setdefault(address, OrderedDict())[client] = None
         return True
 
     def connection(self, client: AcceptedClient) -> Connection:
@@ -282,8 +292,13 @@ class Listener(web.Server):
         return Connection(self, loop=self._loop, address=address, **self._kwargs)
 
     def opened(self, client: AcceptedClient) -> None:
-        """The handshake has ended, successfully or not."""
-        self._opening.pop(client, None)
+        """The handshake has ended, successfully or not. May be called twice."""
+        address = self._opening.pop(client, None)
+        if address is not None:
+            same = self._opening_from[address]
+            del same[client]
+            if not same:
+                del self._opening_from[address]
 
     def left(self, gone: AcceptedClient | Connection) -> None:
         """The client or its connection is gone. May be called twice."""
@@ -296,31 +311,38 @@ class Listener(web.Server):
             self._by_address[address] = count
 
     def _make_room(self, address: str, limit: int) -> bool:
-        """Close connections that wait, from this address or ("") from any: first those in a handshake and without a
-        known caller, then those that wait for longest. Whether one was closed."""
-        if address in self._no_room:
-            return False
-        wanted = max(1, limit // MAKE_ROOM)
-        now, closed = self._loop.time(), 0
-        opening = (one for one in islice(self._opening, limit // 2) if not address or one.address == address)
-        for client in list(islice(opening, wanted)):
-            client.abort()
-            closed += 1
-        if closed >= wanted:
+        """Close a connection, from this address or ("") from any: the oldest in a handshake, or else one that waits,
+        preferably without a known caller and for long. Whether there was one."""
+        opening = self._opening_from.get(address) if address else self._opening
+        if opening:
+            next(iter(opening)).abort()
             return True
+        now = self._loop.time()
+        while True:
+            found = self._idle.get(address)
+            if found is None:
+                found = self._idle[address] = self._search(address, now, max(1, limit // MAKE_ROOM))
+            if not found:
+                return False
+            connection = found.popleft()
+            if not found:
+                del self._idle[address]  # search again for the next one
+            if connection.address and connection.gives_way(now):
+                self.left(connection)
+                connection.abort()
+                return True
+
+    def _search(self, address: str, now: float, most: int) -> deque[Connection]:
         idle: list[tuple[bool, float, int, Connection]] = []
         for number, one in enumerate(self._connections):
-            if isinstance(one, Connection) and (not address or one.address == address):
-                since = one.waiting_since
-                if since is not None and (not one.known or now - since > ROOM_IDLE_S):
-                    idle.append((one.known, since, number, one))
-        for _, _, _, connection in sorted(idle)[: wanted - closed]:
-            self.left(connection)
-            connection.abort()
-            closed += 1
-        if not closed:
-            self._no_room.add(address)
-        return closed > 0
+            if (
+                isinstance(one, Connection)
+                and (one.address == address if address else one.address)
+                and one.gives_way(now)
+            ):
+                idle.append((one.known, one.waiting_since or 0.0, number, one))
+        idle.sort()
+        return deque(one for _, _, _, one in idle[:most])
 
     def __call__(self) -> RequestHandler:
         return Connection(self, loop=self._loop, **self._kwargs)
@@ -334,7 +356,7 @@ class Listener(web.Server):
 
     def sweep(self, now: float) -> None:
         limits = self.limits
-        self._no_room.clear()
+        self._idle.clear()
         for connection in self.connections:
             if not isinstance(connection, Connection):
                 continue

@@ -10,10 +10,10 @@ import asyncio
 from typing import Final, TypeVar
 
 from situate.loop.fair_slots import FairSlots, QueueFullError, SlotLimits
+from situate.loop.token_buckets import TokenBuckets
 from situate.server.errors import StatusError, too_many_requests
 from situate.server.http.metrics import RequestMetrics
 from situate.server.http.settings import Limits
-from situate.server.identity.token_buckets import TokenBuckets
 from situate.server.requests import Caller
 
 BUSY: Final = "Too many requests, please try again later."

@@ -7,6 +7,7 @@ from http import HTTPStatus
 from typing import Final, Literal, TypeAlias
 
 from situate.server.errors import StatusError
+from situate.wire import snapshot_increments as increments
 from situate.wire.caching import cached_if_short
 
 JSON: Final = "application/json"
@@ -26,7 +27,7 @@ _PATCHES: Final = {
     "application/apply-patch": "apply",
 }
 
-Shape: TypeAlias = Literal["", "Table", "PartialObjectMetadata", "PartialObjectMetadataList"]
+Shape: TypeAlias = Literal["", "Table", "PartialObjectMetadata", "PartialObjectMetadataList", "NodeSnapshotIncrement"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,8 @@ def parse_accept(header: str) -> Form:
                 return Form("PartialObjectMetadata", version)
             if shape == "PartialObjectMetadataList":
                 return Form("PartialObjectMetadataList", version)
+        if (shape, named.get("g"), version) == (increments.KIND, increments.GROUP, increments.VERSION):
+            return Form("NodeSnapshotIncrement", version)
     raise not_acceptable()
 
 

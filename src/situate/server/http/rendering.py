@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from situate.server.errors import StatusError, bad_request
-from situate.server.http.negotiation import Form, not_acceptable
+from situate.server.http.negotiation import PLAIN, Form, not_acceptable
 from situate.server.http.ports import Tables
 from situate.server.http.responses import encode
 from situate.server.registry.conversion import from_stored
@@ -17,9 +17,11 @@ from situate.server.registry.stored_object import ITEMS_PER_CHUNK, ListResult, S
 from situate.server.registry.watchers import WatchEvent
 from situate.server.requests import Object
 from situate.server.resources import Resource
+from situate.wire.snapshot_increments import IncrementWriter
 
 INCLUDE_OBJECT: Final = ("", "None", "Metadata", "Object")
 META: Final = "meta.k8s.io"
+NODE_SNAPSHOT: Final = "NodeSnapshot"
 SLICE: Final = 100
 """Objects in one chunk of a Table or of partial metadata."""
 LARGE_BYTES: Final = 1 << 20
@@ -46,11 +48,16 @@ def include_object(asked: str) -> str:
 class Renderer:
     """Renders the response of one request."""
 
-    __slots__ = ("_as_stored", "_columns_sent", "_form", "_include", "_now_ns", "_resource", "_tables")
+    __slots__ = ("_as_stored", "_columns_sent", "_form", "_include", "_increments", "_now_ns", "_resource", "_tables")
 
     def __init__(
         self, resource: Resource, form: Form, tables: Tables, now_ns: Callable[[], int], include: str = "Metadata"
     ) -> None:
+        self._increments: IncrementWriter | None = None
+        if form.shape == "NodeSnapshotIncrement":  # of watches; everything else is plain
+            form = PLAIN
+            if resource.kind == NODE_SNAPSHOT:
+                self._increments = IncrementWriter()
         self._resource = resource
         self._form = form
         self._tables = tables
@@ -145,6 +152,9 @@ class Renderer:
 
     def line(self, event: WatchEvent) -> bytes:
         """One event of a watch, with its newline. All watches share the bytes of a plain object."""
+        if self._increments is not None and event.stored is not None:
+            stored = event.stored
+            return self._increments.line(event.type, stored.name, str(stored.revision), stored.to_json(self._resource))
         if not self._form.shape or (event.stored is None and event.type == "ERROR"):
             return event.line(self._resource)
         if event.stored is None:

@@ -97,7 +97,8 @@ def _fits(resource: Resource, namespace: str, name: str, subresource: str) -> bo
 
 
 def decode_path(raw: str) -> str:
-    """Percent-decode a path. Raises StatusError if the result is not printable UTF-8."""
+    """Percent-decode a path. Raises StatusError if the result is not UTF-8. It may have characters that cannot be
+    printed: RBAC's names have almost no rules, and whatever was created must be reachable."""
     if len(raw) > MAX_PATH_LENGTH:
         raise StatusError(HTTPStatus.REQUEST_URI_TOO_LONG, "RequestURITooLong", "the path of the request is too long")
     if not raw.startswith("/"):
@@ -107,8 +108,6 @@ def decode_path(raw: str) -> str:
         path.encode()
     except UnicodeError:
         raise bad_request("the path of the request is not UTF-8") from None
-    if not path.isprintable():
-        raise bad_request("the path of the request has characters that cannot be printed")
     return path
 
 

@@ -33,7 +33,7 @@ from situate.server.kinds.policy import poddisruptionbudget
 from situate.server.kinds.rbac import role, rolebinding
 from situate.server.kinds.resource import deviceclass, resourceclaim, resourceclaimtemplate, resourceslice
 from situate.server.kinds.scheduling import coscheduling, podgroup, priorityclass
-from situate.server.kinds.situate_dev import nodejoin, nodesnapshot, placementdecision, views
+from situate.server.kinds.situate_dev import devicepool, nodejoin, nodesnapshot, placementdecision, views
 from situate.server.kinds.storage import csidriver, csinode, csistoragecapacity, storageclass, volumeattachment
 from situate.server.kinds.strategy import Strategy
 
@@ -90,6 +90,7 @@ KINDS: Final[tuple[Kind, ...]] = (
     authorization_reviews.SELF_ACCESS_REVIEW,
     authorization_reviews.SELF_RULES_REVIEW,
     authorization_reviews.ACCESS_REVIEW,
+    devicepool.KIND,
     views.NAMESPACE_VIEW,
     nodejoin.KIND,
     nodesnapshot.KIND,

@@ -13,6 +13,10 @@ from situate.server.errors import Cause
 IMMUTABLE: Final = "field is immutable"
 NOT_NEGATIVE: Final = "must be greater than or equal to 0"
 POSITIVE: Final = "must be greater than zero"
+MOST_CAUSES: Final = 1_000
+"""Errors of one object. Without a bound, a list of 10,000 wrong values could be shown once for each of them."""
+MOST_CHARACTERS: Final = 256 << 10
+"""Of all errors of one object, but for the last one."""
 
 
 def _detailed(text: str, detail: str) -> str:
@@ -35,31 +39,52 @@ def forbidden(path: str, detail: str) -> Cause:
 
 
 class Causes(list[Cause]):
-    """The field errors of one object, in the order in which they are found."""
+    """The field errors of one object, in the order in which they are found, as far as there is room."""
 
-    __slots__ = ()
+    __slots__ = ("_room",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._room = MOST_CHARACTERS
+
+    @property
+    def is_full(self) -> bool:
+        return len(self) >= MOST_CAUSES or self._room <= 0
+
+    def append(self, cause: Cause) -> None:
+        if not self.is_full:
+            self._room -= len(cause.field) + len(cause.message)
+            super().append(cause)
+
+    def extend(self, causes: Iterable[Cause]) -> None:
+        for cause in causes:
+            self.append(cause)
 
     def required(self, path: str, detail: str = "") -> None:
         self.append(Cause(path, _detailed("Required value", detail), "FieldValueRequired"))
 
     def invalid(self, path: str, value: object, detail: str) -> None:
-        self.append(invalid(path, value, detail))
+        if not self.is_full:  # the value may be long
+            self.append(invalid(path, value, detail))
 
     def invalid_struct(self, path: str, detail: str) -> None:
         """The value is a struct that kube-apiserver does not show."""
         self.append(Cause(path, f"Invalid value: {detail}", "FieldValueInvalid"))
 
     def not_supported(self, path: str, value: object, supported: Iterable[str]) -> None:
-        self.append(not_supported(path, value, supported))
+        if not self.is_full:
+            self.append(not_supported(path, value, supported))
 
     def forbidden(self, path: str, detail: str) -> None:
         self.append(forbidden(path, detail))
 
     def duplicate(self, path: str, value: object, detail: str = "") -> None:
-        self.append(Cause(path, _detailed(f"Duplicate value: {shown(value)}", detail), "FieldValueDuplicate"))
+        if not self.is_full:
+            self.append(Cause(path, _detailed(f"Duplicate value: {shown(value)}", detail), "FieldValueDuplicate"))
 
     def not_found(self, path: str, value: object, detail: str = "") -> None:
-        self.append(Cause(path, _detailed(f"Not found: {shown(value)}", detail), "FieldValueNotFound"))
+        if not self.is_full:
+            self.append(Cause(path, _detailed(f"Not found: {shown(value)}", detail), "FieldValueNotFound"))
 
     def too_long(self, path: str, limit: int) -> None:
         detail = f"may not be more than {limit} {'byte' if limit == 1 else 'bytes'}"

@@ -1,5 +1,6 @@
 """Validation of resource lists: names, amounts, and requests against limits. Amounts are compared exactly."""
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
@@ -258,7 +259,10 @@ def _request(name: str, raw: Any, limits: ResourceList, path: str, name_check: N
 
 
 def _claims(named: Sequence[Mapping[str, Any]], known: Collection[str], path: str, causes: Causes) -> None:
-    seen: dict[str, None] = {}
+    seen: set[str] = set()
+    of_claim: Counter[str] = Counter()
+    """How many of those seen are of a claim, whatever their request."""
+    names, listed = set(known), f": {', '.join(sorted(known))}" if known else " which is empty"
     for index, claim in enumerate(named):
         at, name, request = f"{path}[{index}]", claim.get("name", ""), claim.get("request", "")
         if not name:
@@ -273,9 +277,10 @@ def _claims(named: Sequence[Mapping[str, Any]], known: Collection[str], path: st
             if key in seen:
                 causes.duplicate(at, key)
             elif not request:
-                for _ in [one for one in seen if one.partition("/")[0] == name]:
+                for _ in range(of_claim[name]):
                     causes.duplicate(at, name)
-            seen[key] = None
-        if name not in known:
-            listed = f": {', '.join(sorted(known))}" if known else " which is empty"
+            if key not in seen:
+                of_claim[key.partition("/")[0]] += 1
+            seen.add(key)
+        if name not in names:
             causes.not_found(at, name, f"must be one of the names in pod.spec.resourceClaims{listed}")

@@ -1,4 +1,4 @@
-"""Recomputes everything from the pods, and reports ledgers and decisions that differ.
+"""Recomputes everything from the pods and claims, and reports ledgers and decisions that differ.
 
 For tests, and for a store of unknown origin. It repairs nothing.
 """
@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import msgspec
 
+from situate.core.model.ledger import amounts_of
 from situate.core.model.pod import Pod
-from situate.server.placing import decisions, snapshots
+from situate.server.placing import decisions, device_pools, snapshots
 from situate.server.placing.bind_transaction import PODS
 from situate.server.placing.decisions import PLACEMENT_DECISIONS
-from situate.server.placing.ledger import amounts_of
+from situate.server.placing.device_pools import DEVICE_POOLS, HeldDevice, PoolId, held_by
+from situate.server.placing.device_transaction import CLAIMS
 from situate.server.placing.phases import holds_node, phase_of
 from situate.server.placing.snapshots import NODE_SNAPSHOTS
 from situate.server.placing.write_request import CacheReader
@@ -42,4 +44,20 @@ def audit(cache: CacheReader) -> list[str]:
             problems.append(f"node {node}: its snapshot has {len(listed)} pods, and it has {len(there.get(node, ()))}")
         if said != total.get(node, {}):
             problems.append(f"node {node}: its snapshot says {said}, and its pods ask for {total.get(node, {})}")
+    return problems + _audit_devices(cache)
+
+
+def _audit_devices(cache: CacheReader) -> list[str]:
+    held: dict[PoolId, list[HeldDevice]] = {}
+    problems = []
+    for claim in cache.all(CLAIMS):
+        for pool, device in held_by(claim.object(CLAIMS)):
+            held.setdefault(pool, []).append(device)
+    told = {pool: devices for _, pool, devices in map(device_pools.decoded, cache.all(DEVICE_POOLS))}
+    for pool in sorted({*held, *told}):
+        listed, there = (sorted((one.device, one.uid, one.share) for one in by.get(pool, ())) for by in (told, held))
+        if listed != there:
+            problems.append(f"pool {'/'.join(pool)}: its ledger has {listed}, and claims hold {there}")
+        alone = [one.device for one in held.get(pool, ()) if not one.share]
+        problems += (f"device {'/'.join((*pool, one))} is held twice" for one in alone if alone.count(one) > 1)
     return problems

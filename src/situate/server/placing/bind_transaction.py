@@ -1,4 +1,5 @@
 """Extends the transaction of every write of a pod or a node with the node's ledger and the pod's decision.
+`device_transaction` does it for claims.
 
     a pod comes to a node (created there, or bound)      snapshot + pod, decision `bound`; 409 if there is no room
     it ends, or is gone                                  snapshot - pod; decision moves on, or goes with the pod
@@ -24,16 +25,8 @@ from typing import Final
 import msgspec
 
 from situate.core.model.annotations import GPU_DEVICES
-from situate.core.model.node import Node
-from situate.core.model.pod import Pod
-from situate.core.reconcile.nodes.cleanup import LEASES as NODE_LEASES
-from situate.core.reconcile.nodes.fencing import KUBERNETES, NodeProfile
-from situate.core.reconcile.nodes.reports import REPORT, stale_reason
-from situate.server.placing import decisions, snapshots
-from situate.server.placing.decisions import PLACEMENT_DECISIONS, PlacementDecision
-from situate.server.placing.demands import DemandCache
-from situate.server.placing.eligibility import bind_refusals, run_refusals
-from situate.server.placing.ledger import (
+from situate.core.model.eligibility import bind_refusals, run_refusals
+from situate.core.model.ledger import (
     Amounts,
     Ledger,
     LedgerPod,
@@ -47,6 +40,13 @@ from situate.server.placing.ledger import (
     taken_gpus,
     taken_ports,
 )
+from situate.core.model.node import Node
+from situate.core.model.pod import Pod
+from situate.core.reconcile.nodes.fencing import KUBERNETES, NodeProfile
+from situate.server.placing import decisions, snapshots
+from situate.server.placing.decisions import PLACEMENT_DECISIONS, PlacementDecision
+from situate.server.placing.demands import DemandCache
+from situate.server.placing.device_transaction import DeviceTransactions
 from situate.server.placing.ledger_repair import forget_pod, read_decision, read_snapshot
 from situate.server.placing.node_locks import NodeLocks
 from situate.server.placing.phases import holds_node, legal, phase_of, returns_from_end
@@ -56,14 +56,15 @@ from situate.server.placing.refusals import (
     ineligible,
     no_node,
     not_again,
-    old_report,
     stale_report,
     stale_term,
     stale_version,
 )
+from situate.server.placing.reports import check_repeated, report_guards
 from situate.server.placing.snapshots import NODE_SNAPSHOTS, SnapshotMetadata
 from situate.server.placing.write_request import CacheReader, PodWriteRequest
 from situate.server.registry.keys import key_of
+from situate.server.registry.ports import StatusWrite
 from situate.server.registry.selectable_fields import uid_only
 from situate.server.registry.stored_object import StoredObject
 from situate.server.requests import Object
@@ -84,17 +85,8 @@ BINDING_VERSION: Final = "situate.dev/binding-version"
 """Annotation: on a Binding, its version; on a pod, the binding version that its status is about."""
 REMEMBERED: Final = 1 << 16
 """How many decoded nodes and ledgers to cache."""
-
-
-class _LeaseSpec(msgspec.Struct, frozen=True, rename="camel"):
-    lease_transitions: int = 0
-
-
-class _Lease(msgspec.Struct, frozen=True):
-    spec: _LeaseSpec = _LeaseSpec()
-
-
-_decode_lease: Final = msgspec.json.Decoder(_Lease).decode
+DECISIONS: Final = 1_024
+"""How many decisions just written to cache: about as many as there are pods between their bind and their start."""
 
 
 class _Seen(msgspec.Struct, frozen=True):
@@ -114,11 +106,14 @@ class BindTransactions:
         """`profile`: how agents renew their leases."""
         self.node_locks = NodeLocks()
         self.demands = DemandCache()
+        self._devices = DeviceTransactions(self.now, new_uid)
         self.configuration = snapshots.configuration(profile)
         self._wall_ns = wall_ns
         self._new_uid = new_uid
         self._ledgers: OrderedDict[str, tuple[bytes, SnapshotMetadata, Ledger]] = OrderedDict()
         self._nodes: OrderedDict[str, _Seen] = OrderedDict()
+        self._decisions: OrderedDict[str, tuple[bytes, PlacementDecision]] = OrderedDict()
+        """Those just written, by key: the next write of the pod, most often its first status, need not decode it."""
         self._lease = (0, 0)
         """The revision of the scheduler's lease, and its term."""
 
@@ -128,15 +123,20 @@ class BindTransactions:
         resource: Resource,
         before: Object | None,
         after: Object | None,
-        request: PodWriteRequest | None,
+        request: PodWriteRequest | StatusWrite | None,
         guards: list[Guard],
         writes: list[Write],
     ) -> None:
         """Raises StatusError."""
+        if isinstance(request, StatusWrite):
+            check_repeated(resource.plural, before, after, request)
+            request = None
         if resource.kind == "Pod" and not resource.group:
             _PodWrite(self, cache, before, after, request, guards, writes).extend()
         elif resource.kind == "Node" and not resource.group:
             self._extend_node_write(cache, before, after, guards, writes)
+        elif resource.kind == "ResourceClaim":
+            self._devices.extend(cache, before, after, guards, writes)
 
     def forget(
         self,
@@ -151,18 +151,27 @@ class BindTransactions:
         if resource.kind == "Node":
             self._extend_node_write(cache, {"metadata": {"name": name}}, None, guards, writes)
             return
+        if resource.kind == "ResourceClaim":
+            self._devices.forget(cache, namespace, name, guards, writes)
+            return
         forget_pod(cache, namespace, name, self.configuration, guards, writes)
 
     def lock(
-        self, resource: Resource, before: Object | None, after: Object | None, request: PodWriteRequest | None
+        self,
+        resource: Resource,
+        before: Object | None,
+        after: Object | None,
+        request: PodWriteRequest | StatusWrite | None,
     ) -> AbstractAsyncContextManager[None] | None:
-        """The lock of the node whose ledger this write changes.
+        """The lock of the node or pool whose ledger this write changes.
 
         Safety does not need it, as the guards are there: with it, concurrent writes to one node need fewer retries.
         """
+        if resource.kind == "ResourceClaim":
+            return self._devices.lock(before, after)
         if resource.kind != "Pod" or resource.group:
             return None
-        if request is not None and request.binds:  # the binder holds the lock already
+        if isinstance(request, PodWriteRequest) and request.binds:  # the binder holds the lock already
             return None
         node = self._moved(before, after)
         return self.node_locks.of(node) if node else None
@@ -178,7 +187,7 @@ class BindTransactions:
         self, cache: CacheReader, before: Object | None, after: Object | None, guards: list[Guard], writes: list[Write]
     ) -> None:
         if before is not None and after is not None:
-            guards += self.report_guards(cache, "nodes", after["metadata"]["name"], before, after)
+            guards += report_guards(cache, "nodes", after["metadata"]["name"], before, after)
             return
         name = (after or before or {})["metadata"]["name"]
         held = cache.get(NODE_SNAPSHOTS, "", name)
@@ -189,21 +198,6 @@ class BindTransactions:
         elif after is None and held is not None and not self.ledger(held)[1].pods:
             guards.append(At(key, Revision(held.revision)))
             writes.append(Delete(key))
-
-    # -- agents' reports ---------------------------------------------------------------------------------------------
-
-    def report_guards(self, cache: CacheReader, what: str, node: str, before: Object, after: Object) -> list[Guard]:
-        """Guards that a report comes from the agent that holds the node's lease. Raises StatusError."""
-        said = after["metadata"].get("annotations", {}).get(REPORT)
-        held = before["metadata"].get("annotations", {}).get(REPORT)
-        if said is None or said == held:
-            return []  # not an agent's report
-        lease = cache.get(LEASES, NODE_LEASES, node)
-        if why := stale_reason(
-            said, held, None if lease is None else _decode_lease(lease.value).spec.lease_transitions
-        ):
-            raise old_report(what, after["metadata"]["name"], why)
-        return [] if lease is None else [At(lease.key, Revision(lease.revision))]
 
     # -- decoded objects ---------------------------------------------------------------------------------------------
 
@@ -229,6 +223,16 @@ class BindTransactions:
         self._ledgers[node] = (value, identity, ledger)
         if len(self._ledgers) > REMEMBERED:
             self._ledgers.popitem(last=False)
+
+    def decision(self, held: StoredObject) -> PlacementDecision | None:
+        """A decoded decision; None if it cannot be read."""
+        known = self._decisions.pop(held.key, None)
+        return known[1] if known is not None and known[0] == held.value else read_decision(held.value)
+
+    def remember_decision(self, key: str, value: bytes, decision: PlacementDecision) -> None:
+        self._decisions[key] = (value, decision)
+        if len(self._decisions) > DECISIONS:
+            self._decisions.popitem(last=False)
 
     def term(self, lease: StoredObject) -> int:
         if self._lease[0] != lease.revision:
@@ -271,7 +275,7 @@ class _PodWrite:
         self._writes = writes
         held = cache.get(PLACEMENT_DECISIONS, self._namespace, self._name)
         self._revision = ABSENT if held is None else Revision(held.revision)
-        self._decision = None if held is None else read_decision(held.value)
+        self._decision = None if held is None else transactions.decision(held)
 
     def extend(self) -> None:
         if self._request is not None:
@@ -321,7 +325,7 @@ class _PodWrite:
         if self._before is None or (self._request is not None and self._request.binds):
             return
         node = self._before.get("spec", {}).get("nodeName", "")
-        self._guards += self._transactions.report_guards(self._cache, "pods", node, self._before, after)
+        self._guards += report_guards(self._cache, "pods", node, self._before, after)
         said = after["metadata"].get("annotations", {}).get(BINDING_VERSION)
         if said in (None, self._before["metadata"].get("annotations", {}).get(BINDING_VERSION)):
             return  # unchanged: a pod is bound once, so it is as valid as before
@@ -351,7 +355,7 @@ class _PodWrite:
         seen = self._transactions.node(found)
         # A bind adds the node's name to the spec and nothing else, so the cached demand of the old spec holds.
         judged = after if request is None or self._before is None else self._before
-        demand = self._transactions.demands.of(judged["spec"])
+        demand = self._transactions.demands.of_pod(judged)
         refusals = (run_refusals if request is None else bind_refusals)(demand.pod, seen.node)
         if refusals:
             raise ineligible(self._name, node, refusals, bind=request is not None)
@@ -379,9 +383,10 @@ class _PodWrite:
         if before is None or held is None:
             return
         identity, ledger = self._transactions.ledger(held)
-        if not any(one.uid == self._uid for one in ledger.pods):
+        uid = before["metadata"]["uid"]  # of an earlier pod of the name, if the pod is rebound
+        if not any(one.uid == uid for one in ledger.pods):
             return
-        left = remove(ledger, self._uid, amounts_of(msgspec.convert(before, Pod)))
+        left = remove(ledger, uid, amounts_of(msgspec.convert(before, Pod)))
         if left.pods or self._cache.get(NODES, "", node) is not None:
             self._put_snapshot(node, identity, left, Revision(held.revision))
         else:
@@ -438,6 +443,8 @@ class _PodWrite:
         if (same or (held is None and phase == "pending")) and details is None and not snapshot_version:
             return
         at = transactions.now()
+        if held is not None and other and self._before is not None:  # its node was lost, and it is rebound
+            held = decisions.moved(held, "evicted", at)
         decision = decisions.decided(after, held, "" if held is not None else transactions.new_uid(), at)
         decision = decisions.moved(
             decision,
@@ -456,6 +463,7 @@ class _PodWrite:
         self._guards.append(At(key, self._revision))
         self._writes.append(Put(key, value))
         self._cache.expect(key, value, uid_only(decision.metadata.uid))
+        self._transactions.remember_decision(key, value, decision)
 
     def _end_decision(self) -> None:
         """Delete the decision with its pod, unless that failed or was evicted and another of its name will come."""

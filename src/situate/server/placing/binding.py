@@ -47,7 +47,6 @@ class _SameError(Exception):
     """This very bind was done before."""
 
     def __init__(self, held: StoredObject) -> None:
-        super().__init__()
         self.held = held
 
 

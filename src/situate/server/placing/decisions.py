@@ -47,6 +47,7 @@ class Details(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     score: int | None = None
     """Of the chosen node."""
     nodes: int = 0
+    """How many were considered: all, or as many as the profile's sampling drew."""
     feasible: int = 0
     attempts: int = 0
     scores: tuple[msgspec.Raw, ...] = ()
@@ -56,6 +57,8 @@ class Details(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     refusals: tuple[Refusals, ...] = ()
     wakes_on: tuple[str, ...] = ()
     """The events that trigger a retry."""
+    sampled_from: int = 0
+    """How many nodes there were, if not all of them were considered."""
 
 
 class _Owner(msgspec.Struct, frozen=True, rename="camel"):
@@ -150,7 +153,9 @@ def moved(
     phases = status.phases
     if phase != status.phase:
         phases = (*phases[-(PHASES_KEPT - 1) :], PhaseChange(phase, at))
-    if details is None:
+    if details is None and spec.node and spec.binding_version != decision.spec.binding_version:
+        status = _Status(phase=phase, phases=phases)  # why it waited is over, and who bound it gave no reasons
+    elif details is None:
         status = replace(status, phase=phase, phases=phases)
     else:
         status = _Status(*astuple(details), phase, phases)  # type: ignore[call-arg]

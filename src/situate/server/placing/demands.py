@@ -7,8 +7,8 @@ from typing import Final
 
 import msgspec
 
-from situate.core.model.pod import Pod
-from situate.server.placing.ledger import Amounts, Port, amounts_of, ports_of
+from situate.core.model.ledger import Amounts, Port, amounts_of, ports_of, served_by_devices
+from situate.core.model.pod import Pod, PodExtendedResourceClaimStatus
 from situate.server.requests import Object
 
 MOST: Final = 256
@@ -28,6 +28,15 @@ class DemandCache:
 
     def __init__(self) -> None:
         self._known: OrderedDict[int, tuple[Object, SpecDemand]] = OrderedDict()
+
+    def of_pod(self, pod: Object) -> SpecDemand:
+        """The demand of its spec, without the extended resources that devices serve."""
+        demand, extended = self.of(pod["spec"]), pod.get("status", {}).get("extendedResourceClaimStatus")
+        if extended is None:
+            return demand
+        served = served_by_devices(msgspec.convert(extended, PodExtendedResourceClaimStatus))
+        left = {name: amount for name, amount in demand.amounts.items() if name not in served}
+        return msgspec.structs.replace(demand, amounts=left)
 
     def of(self, spec: Object) -> SpecDemand:
         known = self._known.get(id(spec))

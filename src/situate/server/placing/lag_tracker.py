@@ -36,7 +36,7 @@ class LagTracker:
 
     def acknowledged(self, node: str, version: int, at: float) -> list[float]:
         """How long each version took that this acknowledges."""
-        if version <= self._acknowledged.get(node, -1):
+        if version < self._acknowledged.get(node, 0):
             return []
         self._acknowledged[node] = version
         waiting = self._waiting.get(node)

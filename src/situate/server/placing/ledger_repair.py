@@ -7,11 +7,11 @@ from typing import Final
 
 import msgspec
 
+from situate.core.model.ledger import Ledger, add, amounts_of
 from situate.core.model.pod import Pod
 from situate.server.errors import StatusError
 from situate.server.placing import decisions, snapshots
 from situate.server.placing.decisions import PlacementDecision
-from situate.server.placing.ledger import Ledger, add, amounts_of
 from situate.server.placing.snapshots import NODE_SNAPSHOTS, SnapshotMetadata
 from situate.server.placing.write_request import CacheReader
 from situate.server.registry.stored_object import StoredObject

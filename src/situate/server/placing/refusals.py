@@ -7,14 +7,16 @@ from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Final
 
+from situate.core.model.ledger import LedgerPod, Port, Short
 from situate.core.reconcile.nodes.reports import REPORT
 from situate.server.errors import Cause, StatusError
-from situate.server.placing.ledger import LedgerPod, Port, Short
 
 BINDING: Final = "pods/binding"
 STALE_VERSION, STALE_TERM, STALE_REVISION = "StaleBindingVersion", "StaleTerm", "StaleRevision"
 INELIGIBLE, FULL, ILLEGAL_MOVE = "IneligibleNode", "FullNode", "IllegalMove"
+TAKEN: Final = "DeviceTaken"
 STALE_REPORT: Final = "StaleReport"
+DUPLICATE_REPORT: Final = "DuplicateReport"
 ASSIGNED, DELETING, GATED = "AlreadyAssigned", "BeingDeleted", "SchedulingGated"
 
 
@@ -57,9 +59,9 @@ def stale_report(pod: str, said: str, found: int) -> StatusError:
     return _refused(pod, why, STALE_VERSION, bind=False)
 
 
-def old_report(what: str, name: str, why: str) -> StatusError:
+def old_report(what: str, name: str, why: str, reason: str = STALE_REPORT) -> StatusError:
     text = f'Operation cannot be fulfilled on {what} "{name}": {why}'
-    cause = Cause(f"metadata.annotations[{REPORT}]", why, STALE_REPORT)
+    cause = Cause(f"metadata.annotations[{REPORT}]", why, reason)
     return StatusError(HTTPStatus.CONFLICT, "Conflict", text, kind=what, name=name, causes=(cause,))
 
 
@@ -87,6 +89,14 @@ def clashes(pod: str, node: str, taken: Sequence[tuple[Port, LedgerPod]], *, bin
     each = [f"host port {port} is taken by pod {by.key}" for port, by in taken]
     causes = [Cause("hostPort", one, FULL) for one in each]
     return _refused(pod, f'node "{node}" has no room: {"; ".join(each)}', FULL, causes, bind=bind)
+
+
+def device_taken(claim: str, why: Sequence[str]) -> StatusError:
+    text = f'Operation cannot be fulfilled on resourceclaims.resource.k8s.io "{claim}": {"; ".join(why)}'
+    causes = tuple(Cause("status.allocation.devices.results", one, TAKEN) for one in why)
+    return StatusError(
+        HTTPStatus.CONFLICT, "Conflict", text, kind="resourceclaims", group="resource.k8s.io", name=claim, causes=causes
+    )
 
 
 def not_again(pod: str, ended: str, wanted: str = "") -> StatusError:

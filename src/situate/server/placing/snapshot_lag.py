@@ -128,7 +128,7 @@ class SnapshotLag:
         try:
             take(event)
         except Exception as error:  # noqa: BLE001 - whatever it is, it is about this node
-            name = "" if event.stored is None else event.stored.key
+            name = getattr(event.stored, "key", "")
             _log.error("Cannot measure the lag of a node's snapshot", key=name, err=describe_error(error))
 
     def _leased(self, event: WatchEvent) -> None:

@@ -10,9 +10,9 @@ from typing import Final
 import msgspec
 
 from situate.core.model.base import EMPTY
+from situate.core.model.ledger import Ledger, LedgerPod, amount_of, quantity
 from situate.core.reconcile.api_values import SECOND
 from situate.core.reconcile.nodes.fencing import NodeProfile
-from situate.server.placing.ledger import Ledger, LedgerPod, amount_of, quantity
 from situate.server.registry.codec import encode_compact
 from situate.server.resources import BY_KIND, Resource
 

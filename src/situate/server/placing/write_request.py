@@ -12,6 +12,7 @@ from typing import Protocol, TypeAlias
 from msgspec import Struct
 
 from situate.server.placing.decisions import Details
+from situate.server.registry.resource_cache import ResourceCache
 from situate.server.registry.selectable_fields import SelectorValues
 from situate.server.registry.stored_object import StoredObject
 from situate.server.requests import Object
@@ -28,6 +29,8 @@ class CacheReader(Protocol):
     def get(self, resource: Resource, namespace: str, name: str) -> StoredObject | None: ...
 
     def all(self, resource: Resource, namespace: str = "") -> Iterator[StoredObject]: ...
+
+    def of(self, resource: Resource) -> ResourceCache: ...
 
     def unreadable_at(self, resource: Resource, namespace: str, name: str) -> object | None: ...
 

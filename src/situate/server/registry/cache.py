@@ -43,7 +43,7 @@ PROGRESS_S: Final = 0.05
 FRESH_TIMEOUT_S: Final = 10.0
 HISTORY_REVISIONS: Final = 10_000
 """Revisions of history to load at start, so that clients of the previous process can resume their watches."""
-MAX_EXPECTED: Final = 1_024
+MAX_EXPECTED: Final = 4_096
 """Values kept by `expect`. An object that is not among them is decoded when it arrives."""
 MAX_FAULTS: Final = 20
 """How often the cache loads everything because it could not apply an event, before it gives up."""

@@ -11,7 +11,7 @@ from typing import Final
 from situate.core.model.duration import MAX_SECONDS
 from situate.server.kinds.strategy import Strategy
 from situate.server.registry.cache import Cache
-from situate.server.registry.create_cache import CreateCache, RecentCreates
+from situate.server.registry.create_cache import CreateCache, RecentPods
 from situate.server.registry.event_leases import EventLeases
 from situate.server.registry.managed_fields import ManagedFieldsCache
 from situate.server.registry.ports import Admission, AuthorizeCreate, TransactionExtension
@@ -33,13 +33,13 @@ class RegistryContext:
     """None: callers may create whatever they may update."""
     managed_fields: ManagedFieldsCache
     templates: CreateCache
-    recent_creates: RecentCreates
+    recent_pods: RecentPods
     event_leases: EventLeases
     wall_ns: Callable[[], int]
     new_uid: Callable[[], str]
     new_suffix: Callable[[], str]
-    fence: Callable[[], Guard] | None = None
-    """Returns a condition for every write of a caller that may write only while it leads. Raises StatusError."""
+    fences: tuple[Callable[[], Guard], ...] = ()
+    """Each returns a condition for every write, such as that the caller still leads. Raises StatusError."""
 
     def strategy(self, resource: Resource) -> Strategy:
         """The strategy of a kind; a kind without one has no rules of its own."""

@@ -105,13 +105,15 @@ async def _create_from_template(
     """Create an object from a template."""
     name = split.name or generated_name(template.first["metadata"]["generateName"], context.new_suffix)
     uid = context.new_uid()
-    obj = template.instantiate(name, uid, context.now())
+    obj = template.instantiate(name, uid, context.now(), split.labels)
     namespace = _namespace(context, target)
     for each, version in zip(context.admission, template.admission_versions, strict=True):
         if version is None:
             await each.admit("create", target, obj, None, caller)
     value = template.encode(obj)
-    context.cache.expect(key_of(target.resource, target.namespace, name), value, template.selector_values(uid))
+    context.cache.expect(
+        key_of(target.resource, target.namespace, name), value, template.selector_values(uid, split.labels)
+    )
     return await _store(context, target, obj, value, namespace, options, generated=not split.name)
 
 

@@ -1,9 +1,9 @@
-"""Templates of created objects: objects that differ only in their name skip most of the work of a create.
+"""Templates of created objects: objects that differ only in names and labels skip most of the work of a create.
 
 Most new objects are like one created a moment ago, as the pods of one Deployment are. Decoding, defaulting, finding the
 managed fields and validating take most of the time of a create, and have the same result for each. So the result for
 the first object is a template, cached by the request body without the name. The next ones take everything from it but
-their name, uid and times.
+their name, uid and times. Pods may also differ in the values of their labels, as those of a StatefulSet do.
 
 Objects of one template share their parts: to change a created object, make a new one.
 """
@@ -17,8 +17,9 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import msgspec
 from msgspec import Struct
 
+from situate.server.kinds.field_errors import Causes
 from situate.server.registry import codec
-from situate.server.registry.selectable_fields import SelectorValues, selector_values
+from situate.server.registry.selectable_fields import SelectorValues, selector_values, shared_labels
 from situate.server.registry.stored_object import StoredObject
 from situate.server.requests import Caller, Object, Target, WriteOptions
 
@@ -35,16 +36,22 @@ AdmissionVersions: TypeAlias = tuple[int | None, ...]
 """`Admission.version` of each admission plugin."""
 
 
+Labels: TypeAlias = dict[str, str] | None
+
+
 class SplitBody(NamedTuple):
     """A request body, split into the name and everything else that the result depends on."""
 
     name: str
     """"" if the server generates it."""
     shape: tuple[Any, ...]
+    labels: Labels = None
+    """If their values are not part of the shape."""
 
 
 class _Metadata(Struct, frozen=True, gc=False):
     name: str = ""
+    labels: msgspec.Raw = msgspec.Raw(b"")
 
 
 class _Named(Struct, frozen=True, gc=False):
@@ -52,6 +59,12 @@ class _Named(Struct, frozen=True, gc=False):
 
 
 _named: Final = msgspec.json.Decoder(_Named).decode
+_labels: Final = msgspec.json.Decoder(dict[str, str]).decode
+PODS: Final = "/pods"
+LABELS_MATTER: Final = (b"atchLabelKeys", b"\\")
+"""A pod that says so takes values of its labels into its spec; or it may say so in another spelling."""
+CUT: Final = b"\0"
+"""What stands for the labels in a shape: no JSON has it."""
 
 
 def split_body(target: Target, body: bytes, caller: Caller, options: WriteOptions) -> SplitBody | None:
@@ -63,18 +76,39 @@ def split_body(target: Target, body: bytes, caller: Caller, options: WriteOption
     if len(body) > MAX_BODY_BYTES or target.name:
         return None
     try:
-        name = _named(body).metadata.name
+        found = _named(body).metadata
     except (msgspec.DecodeError, ValueError, RecursionError):
         return None
+    name, labels = found.name, None
+    if target.resource.stored_as == PODS:
+        body, labels = _without_labels(body, bytes(found.labels))
     before, after = body, b""
     if name:
         quoted = b'"%b"' % name.encode()
-        before, found, after = body.partition(quoted)
-        if not found or quoted in after:
+        before, cut, after = body.partition(quoted)
+        if not cut or quoted in after:
             return None
     resource = target.resource
     maker = (caller.agent, options.field_manager, options.field_validation)
-    return SplitBody(name, (resource.api_version, resource.kind, target.namespace, *maker, before, after))
+    keys = None if labels is None else tuple(labels)
+    return SplitBody(name, (resource.api_version, resource.kind, target.namespace, *maker, keys, before, after), labels)
+
+
+def _without_labels(body: bytes, raw: bytes) -> tuple[bytes, Labels]:
+    """The body with its labels cut out, and the labels; the body as it is and None if their values may matter, or if
+    they are not easily found: they must be written in one place."""
+    if not raw or any(mark in body for mark in LABELS_MATTER):
+        return body, None
+    before, _, after = body.partition(raw)
+    if raw in after:
+        return body, None
+    try:
+        labels = _labels(raw)
+    except msgspec.DecodeError:
+        return body, None
+    causes = Causes()
+    causes.labels(labels, "metadata.labels")
+    return (body, None) if causes else (before + CUT + after, labels)
 
 
 class CreateTemplate(Struct, frozen=True):
@@ -86,8 +120,11 @@ class CreateTemplate(Struct, frozen=True):
     first_values: SelectorValues
     """Of the first object; the others differ in the uid only."""
 
-    def instantiate(self, name: str, uid: str, now: str) -> Object:
+    def instantiate(self, name: str, uid: str, now: str, labels: Labels = None) -> Object:
+        """`labels`: its own, if they may differ from the first one's in values."""
         metadata = {**self.first["metadata"], "name": name, "uid": uid, "creationTimestamp": now}
+        if labels:
+            metadata["labels"] = labels
         if managed := metadata.get("managedFields"):
             metadata["managedFields"] = [{**entry, "time": now} for entry in managed]
         return {**self.first, "metadata": metadata}
@@ -96,10 +133,10 @@ class CreateTemplate(Struct, frozen=True):
         """The stored form of an instance."""
         return codec.join_metadata(obj["metadata"], self.tail)
 
-    def selector_values(self, uid: str) -> SelectorValues:
-        """Of the instance with this uid."""
-        _, labels, values = self.first_values
-        return intern(uid), labels, values
+    def selector_values(self, uid: str, labels: Labels = None) -> SelectorValues:
+        """Of the instance with this uid and these labels."""
+        _, first, values = self.first_values
+        return intern(uid), shared_labels(labels) if labels else first, values
 
 
 def template_of(stored_as: str, obj: Object, versions: AdmissionVersions) -> CreateTemplate | None:
@@ -133,8 +170,9 @@ class CreateCache:
             self._templates.popitem(last=False)
 
 
-class RecentCreates:
-    """New pods and their stored form, by key: the bind that follows need not decode the pod."""
+class RecentPods:
+    """Pods that were just created or bound, and their stored form, by key: neither the bind nor the first status that
+    follows has to decode the pod."""
 
     __slots__ = ("_written",)
 

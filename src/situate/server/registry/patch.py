@@ -41,6 +41,8 @@ REASONS: Final = {
     HTTPStatus.UNPROCESSABLE_ENTITY: "Invalid",
 }
 UID_WITHOUT_OBJECT: Final = "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+ANNOTATIONS: Final = "/metadata/annotations"
+ANNOTATION: Final = f"{ANNOTATIONS}/"
 SHOWN: Final = 2_000
 """Characters of a patched object to quote in an error."""
 
@@ -63,11 +65,14 @@ async def patch_object(
             if how == "apply":
                 made = _applied(target, old, patch, writer, options)
                 # Nobody can own an unknown field, so an apply rejects it whatever fieldValidation says.
-                return UpdatedObject(_decoded(resource, made, strictly, refused), True, False)
+                sets = patched_annotations(how, patch) if target.subresource else {}
+                return UpdatedObject(_decoded(resource, made, strictly, refused), True, False, sets)
             if old is None:
                 raise context.cache.missing(target.resource, target.namespace, target.name)
             made = _patched(how, old, patch, resource)
-            return UpdatedObject(_decoded(resource, made, options, refused), uid_expected=False)
+            decoded = _decoded(resource, made, options, refused)
+            sets = patched_annotations(how, patch) if target.subresource else {}
+            return UpdatedObject(decoded, False, False, sets)
         except ApplyConflictError as error:
             raise _apply_conflict(error) from None
         except PatchError as error:
@@ -75,6 +80,29 @@ async def patch_object(
 
     may_create = how == "apply" and not target.subresource
     return await update(context, target, make, caller, options, may_create=may_create)
+
+
+def patched_annotations(how: PatchType, patch: Any) -> dict[str, Any]:
+    """The annotations that a patch sets. What is not an object sets none."""
+    if how != "json":
+        return _object_in(_object_in(patch, "metadata"), "annotations")
+    found: dict[str, Any] = {}
+    for step in patch:
+        path, value = step.get("path", ""), step.get("value")
+        if step.get("op") not in ("add", "replace"):
+            continue
+        if path.startswith(ANNOTATION):
+            found[path.removeprefix(ANNOTATION).replace("~1", "/").replace("~0", "~")] = value
+        elif path == ANNOTATIONS and isinstance(value, dict):
+            found |= value
+        elif path == "/metadata" and isinstance(value, dict):
+            found |= _object_in(value, "annotations")
+    return found
+
+
+def _object_in(value: dict[str, Any], name: str) -> dict[str, Any]:
+    found = value.get(name)
+    return found if isinstance(found, dict) else {}
 
 
 def _patched(how: Literal["merge", "json", "strategic"], old: Object, patch: Any, resource: Resource) -> Object:

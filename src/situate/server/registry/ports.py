@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+
+from msgspec import Struct
 
 from situate.server.requests import Caller, Object, Target
 from situate.server.resources import Resource
@@ -37,6 +39,13 @@ class Admission(Protocol):
         """
 
 
+class StatusWrite(Struct, frozen=True):
+    """The request of a client's write of a status."""
+
+    annotations: Mapping[str, Any]
+    """Those that the client sets, to whatever value. An update by a controller has all annotations and sets none."""
+
+
 class TransactionExtension(Protocol):
     """What must hold, and what is written, in the same transaction as an object."""
 
@@ -52,7 +61,7 @@ class TransactionExtension(Protocol):
     ) -> None:
         """Append to the guards and writes of a transaction. Called for each write of a resource in
         `transaction.EXTENDED`, and again for each retry. A StatusError refuses the write. `request` is what
-        `Registry.modify` was given; None for any other write."""
+        `Registry.modify` was given, a StatusWrite if a client sets annotations with a status, else None."""
 
     def forget(
         self,

@@ -16,10 +16,11 @@ from typing import Any, Final
 
 from situate.server.kinds import STRATEGIES
 from situate.server.kinds.strategy import Strategy
+from situate.server.registry.batch import Modification, modify_each
 from situate.server.registry.cache import Cache
 from situate.server.registry.context import RegistryContext
 from situate.server.registry.create import Decode, create
-from situate.server.registry.create_cache import CreateCache, RecentCreates
+from situate.server.registry.create_cache import CreateCache, RecentPods
 from situate.server.registry.delete import delete, delete_collection
 from situate.server.registry.event_leases import EventLeases
 from situate.server.registry.list import list_objects, wait_for
@@ -46,6 +47,8 @@ BOOKMARKS_S: Final = 60.0
 
 _LIST: Final = ListOptions()
 _WATCH: Final = WatchOptions()
+NODE_USER: Final = "system:node:"
+"""The users of nodes' agents have this prefix."""
 _WRITE: Final = WriteOptions()
 _DELETE: Final = DeleteOptions()
 
@@ -69,6 +72,7 @@ class Registry:
     ) -> None:
         """`cache`: one of the same store, if others, such as admission, need it first."""
         self.cache: Final = Cache(store) if cache is None else cache
+        self.new_uid: Final = new_uid
         self._store: Final = store
         self._context = RegistryContext(
             store=store,
@@ -79,7 +83,7 @@ class Registry:
             authorize_create=authorize_create,
             managed_fields=ManagedFieldsCache(),
             templates=CreateCache(),
-            recent_creates=RecentCreates(),
+            recent_pods=RecentPods(),
             event_leases=EventLeases(store),
             wall_ns=wall_ns,
             new_uid=new_uid,
@@ -89,10 +93,10 @@ class Registry:
         self._bookmarking: asyncio.Task[None] | None = None
 
     def fenced(self, fence: Callable[[], Guard]) -> Registry:
-        """The same registry for a caller that may write only while it leads. `fence` is called for each write: it
-        returns a condition that the transaction checks, or raises StatusError."""
+        """The same registry for a caller that may write only on a condition, such as that it leads. `fence` is called
+        for each write: it returns the condition, which the transaction checks, or raises StatusError."""
         other = copy(self)
-        other._context = replace(self._context, fence=fence)
+        other._context = replace(self._context, fences=(*self._context.fences, fence))
         return other
 
     async def start(self) -> None:
@@ -154,9 +158,12 @@ class Registry:
     ) -> UpdateResult:
         """`update` for kinds that an update may create; says whether it did."""
         given = encode(obj)
+        # Others write back the annotations that they read. An agent owns the status that it writes, and its report.
+        owns_status = target.subresource == "status" and caller.name.startswith(NODE_USER)
+        annotations = obj["metadata"].get("annotations") or {} if owns_status else {}
 
         def make(_old: Object | None, _writer: FieldWriter) -> UpdatedObject:
-            return UpdatedObject(normalize(target.resource, given))
+            return UpdatedObject(normalize(target.resource, given), annotations=annotations)
 
         may_create = not target.subresource and self._context.strategy(target.resource).creates_on_update
         return await update(self._context, target, make, caller, options, may_create=may_create)
@@ -204,3 +211,7 @@ class Registry:
             altered=altered,
             request=request,
         )
+
+    async def modify_each(self, changes: Sequence[Modification]) -> Sequence[Exception | None]:
+        """`modify` for several objects at once; what went wrong with each. See batch.py."""
+        return await modify_each(self._context, changes)

@@ -88,7 +88,35 @@ def selector_values(stored_as: str, value: bytes) -> SelectorValues:
     reader = _READERS.get(stored_as, _PLAIN)
     found = reader.decode(value)
     metadata = found.metadata
-    return intern(metadata.uid), _shared(metadata.labels), reader.values(found)
+    return intern(metadata.uid), shared_labels(metadata.labels), reader.values(found)
+
+
+def values_after(stored_as: str, held: SelectorValues, new: Mapping[str, Any]) -> SelectorValues | None:
+    """What selectors read of the new version of an object, from what they read of the old one; None: it must be
+    decoded. For what is written most: pods, and kinds without fields that selectors can ask about."""
+    uid, labels, _ = held
+    metadata = new["metadata"]
+    if metadata.get("uid") != uid or metadata.get("labels", _NO_LABELS) != labels:
+        return None
+    if stored_as not in _READERS:
+        return held
+    if stored_as != PODS:
+        return None
+    spec, status = new.get("spec", {}), new.get("status", {})
+    try:
+        return uid, labels, (
+            intern(spec.get("nodeName", "")),
+            intern(spec.get("restartPolicy", "")),
+            intern(spec.get("schedulerName", "")),
+            intern(spec.get("serviceAccountName", "")),
+            _truth(spec.get("hostNetwork", False)),
+            intern(status.get("phase", "")),
+            intern(status.get("podIP", "")),
+            "",
+            intern(status.get("nominatedNodeName", "")),
+        )  # fmt: skip
+    except TypeError:  # not a text: reading it says what is wrong
+        return None
 
 
 def uid_only(uid: str) -> SelectorValues:
@@ -124,7 +152,7 @@ _NO_LABELS: Final[Mapping[str, str]] = {}
 _label_sets: dict[tuple[tuple[str, str], ...], Mapping[str, str]] = {}
 
 
-def _shared(labels: dict[str, str]) -> Mapping[str, str]:
+def shared_labels(labels: dict[str, str]) -> Mapping[str, str]:
     if not labels:
         return _NO_LABELS
     if len(labels) > MAX_SHARED_LABELS:

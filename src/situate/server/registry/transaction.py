@@ -15,7 +15,7 @@ from situate.server.errors import StatusError, conflict
 from situate.server.registry import codec, conversion
 from situate.server.registry.context import RegistryContext
 from situate.server.registry.keys import key_of
-from situate.server.registry.selectable_fields import PODS
+from situate.server.registry.selectable_fields import PODS, values_after
 from situate.server.registry.store_errors import status_error
 from situate.server.registry.stored_object import StoredObject, read_stored
 from situate.server.requests import Object, Target
@@ -23,9 +23,10 @@ from situate.store.entries import ABSENT, LeaseId, Revision
 from situate.store.errors import StoreError
 from situate.store.transactions import At, Committed, Delete, Guard, Outcome, Put, Refused, Write
 
+PENDING: Final = "Pending"
 MAX_ATTEMPTS: Final = 5
 """Attempts of a write that conflicts, as for patches in Kubernetes."""
-EXTENDED: Final = (PODS, "/nodes")
+EXTENDED: Final = (PODS, "/nodes", "resource.k8s.io/resourceclaims")
 """The resources whose transactions have an extension."""
 _MAYBE_OUTDATED: Final = ("NotFound", "Conflict")
 """Reasons of errors that come from the cache, which may be old. AlreadyExists comes from the store."""
@@ -56,11 +57,15 @@ async def commit(
     guards: list[Guard] = [At(key, Revision(before.revision) if before else ABSENT)]
     if unchanged is not None:
         guards.append(At(unchanged.key, Revision(unchanged.revision)))
-    if context.fence is not None:
-        guards.append(context.fence())
+    for fence in context.fences:
+        guards.append(fence())
     if value is None:
-        value = b"" if new is None else _value(target, new)
+        value = b"" if new is None else stored_value(target, new)
     writes: list[Write] = [Delete(key) if new is None else Put(key, value, await _lease(context, target))]
+    if before is not None and new is not None and not dry_run:
+        seen = values_after(target.resource.stored_as, (before.uid, before.labels, before.values), new)
+        if seen is not None:
+            context.cache.expect(key, value, seen)
     extension = context.extension if target.resource.stored_as in EXTENDED else None
     if extension is None:
         outcome = await _commit(context, guards, writes, dry_run)
@@ -80,8 +85,8 @@ async def commit(
         return replace(before, revision=revision)
     if dry_run or new is None:
         return read_stored(key, value, revision)
-    if before is None and target.resource.stored_as == PODS:  # it will be bound
-        context.recent_creates.put(key, value, new)
+    if target.resource.stored_as == PODS and new.get("status", {}).get("phase", PENDING) == PENDING:
+        context.recent_pods.put(key, value, new)  # it will be bound, or run
     return _cached_or_decoded(context, target, name, key, value, revision)
 
 
@@ -90,8 +95,8 @@ async def commit_deletion(
 ) -> StoredObject | Conflicted:
     """Delete an unreadable value, with what the extension has stored for it."""
     guards: list[Guard] = [At(found.key, Revision(found.revision))]
-    if context.fence is not None:
-        guards.append(context.fence())
+    for fence in context.fences:
+        guards.append(fence())
     writes: list[Write] = [Delete(found.key)]
     if context.extension is not None and target.resource.stored_as in EXTENDED:
         context.extension.forget(context.cache, target.resource, target.namespace, target.name, guards, writes)
@@ -121,7 +126,7 @@ async def _lease(context: RegistryContext, target: Target) -> LeaseId:
         raise status_error(error) from error
 
 
-def _value(target: Target, new: Object) -> bytes:
+def stored_value(target: Target, new: Object) -> bytes:
     convert = conversion.to_stored(target.resource)
     return codec.encode(convert(new) if convert else new)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple, TypeAlias
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from situate.server.errors import invalid
 from situate.server.kinds.field_errors import Causes
@@ -22,11 +22,15 @@ from situate.server.registry.metadata import (
     restore_metadata_for_status,
     set_name_and_namespace,
 )
+from situate.server.registry.ports import StatusWrite
 from situate.server.registry.stored_object import StoredObject, UpdateResult, read_stored
 from situate.server.registry.transaction import Conflicted, commit, retry_conflicts
 from situate.server.registry.warning import warn
 from situate.server.requests import Caller, Object, Target, WriteOptions
+from situate.store.entries import Revision
 from situate.wire.patching import FieldWriter, updated
+
+NO_ANNOTATIONS: Final[Mapping[str, Any]] = {}
 
 
 class UpdatedObject(NamedTuple):
@@ -37,6 +41,8 @@ class UpdatedObject(NamedTuple):
     """Its managedFields are already set."""
     uid_expected: bool = True
     """Its uid is a precondition; else it is one more immutable field."""
+    annotations: Mapping[str, Any] = NO_ANNOTATIONS
+    """What the client sets of them; those that an object merely has do not count."""
 
 
 MakeUpdate: TypeAlias = Callable[[Object | None, FieldWriter], UpdatedObject]
@@ -105,8 +111,19 @@ async def _update_once(
     if last_finalizer_removed(new, old, resource.kind):
         return await _delete_finalized(context, target, stored, old, new, options.dry_run)
     if _same(new, old):
+        return await _confirmed(context, target, stored)
+    request = StatusWrite(made.annotations) if made.annotations and target.subresource == "status" else None
+    return await commit(context, target, stored.name, stored, old, new, options.dry_run, request=request)
+
+
+async def _confirmed(context: RegistryContext, target: Target, stored: StoredObject) -> StoredObject | Conflicted:
+    """The object, if nobody has changed it since: a write that changes nothing may be one that another server's write
+    makes necessary, which is not in this cache yet."""
+    await context.cache.wait_until_fresh()
+    newest = context.cache.get(target.resource, target.namespace, stored.name)
+    if newest is not None and newest.revision == stored.revision:
         return stored
-    return await commit(context, target, stored.name, stored, old, new, options.dry_run)
+    return Conflicted(Revision(stored.revision), (), ())
 
 
 def _check_update_preconditions(target: Target, strategy: Strategy, made: UpdatedObject, stored: StoredObject) -> None:
@@ -203,12 +220,12 @@ async def modify(
         if stored is None:
             raise context.cache.missing(target.resource, target.namespace, target.name)
         check_preconditions(target, resource_version, uid, stored)
-        old = (None if altered else context.recent_creates.take(stored)) or stored.object(target.resource)
+        old = (None if altered else context.recent_pods.take(stored)) or stored.object(target.resource)
         new = change(stored.object(target.resource) if altered else old, stored)
         if last_finalizer_removed(new, old, target.resource.kind):
             return await _delete_finalized(context, target, stored, old, new, dry_run, request)
         if new == old:
-            return stored
+            return await _confirmed(context, target, stored)
         return await commit(context, target, stored.name, stored, old, new, dry_run, request=request)
 
     return await retry_conflicts(context, target, attempt)

@@ -13,7 +13,8 @@ def warn(texts: Iterable[str]) -> None:
     """Add warnings to the current request, if it collects them. Each text once."""
     collected = _COLLECTED.get()
     if collected is not None:
-        collected.extend(text for text in texts if text not in collected)
+        known = set(collected)
+        collected.extend(text for text in dict.fromkeys(texts) if text not in known)
 
 
 class collecting:  # noqa: N801 - used as a function; every request enters it, so it is not a generator

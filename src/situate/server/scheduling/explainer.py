@@ -23,12 +23,14 @@ from situate.core.engine.engine import Engine
 from situate.core.place.diagnosis import diagnose
 from situate.core.place.filtering import Filtered, run_filters
 from situate.core.place.profile import Profile
+from situate.core.place.sampling import Draw, restricted
+from situate.core.place.scoring import run_scorers
 from situate.core.place.selecting import NOWHERE
 from situate.core.place.verdict_cache import VerdictCache
 from situate.core.queue.queued_pod import QueuedPod
 from situate.core.state.classes import PodClass
 from situate.core.state.cluster import Cluster
-from situate.core.state.columns import IntColumn
+from situate.core.state.columns import IdColumn, IntColumn
 from situate.core.state.view import View
 from situate.server.placing.decisions import Details, Refusals, Score
 
@@ -64,9 +66,10 @@ class Explainer:
         return Details(
             reason=found.reason,
             message=found.message,
-            nodes=len(self._engine.cluster.nodes.rows),
+            nodes=len(self._engine.cluster.nodes.rows) if details is None else details.nodes,
             feasible=0 if details is None else details.feasible,
             attempts=0 if entry is None else entry.attempts,
+            sampled_from=0 if details is None else details.sampled_from,
             refusals=() if details is None else details.refusals,
             wakes_on=wakes,
         )
@@ -87,7 +90,13 @@ class Explainer:
     def chosen(self, entry: QueuedPod, row: int) -> None:
         """A node was chosen for a pod, or none."""
         profile = self._engine.profiles[entry.pod.spec.scheduler_name].profile
-        details = self._rejected_everywhere(profile, entry) if row == NOWHERE else self._placed(profile, entry, row)
+        draw = self._engine.cycle.selection.drawn_for(entry)
+        if row == NOWHERE:
+            details = self._rejected_everywhere(profile, entry, draw)
+        elif draw is not None:
+            details = self._placed_by_draw(profile, entry, row, draw)
+        else:
+            details = self._placed(profile, entry, row)
         self._explanations[entry.ref.uid] = details
         if len(self._explanations) > EXPLANATIONS:
             self._explanations.popitem(last=False)
@@ -99,7 +108,7 @@ class Explainer:
             verdicts = VerdictCache(self._engine.cluster, profile, entry.kind)
             scores = _ScoreCache(verdicts, self._engine.cluster)
         else:
-            scores = self._scores_of(entry.kind, verdicts)
+            scores = self._scores_of(verdicts.pod, verdicts)
         nodes, feasible = len(self._engine.cluster.nodes.rows), int(np.count_nonzero(verdicts.feasible))
         refusals = scores.refusals_of(feasible)
         if refusals is None:
@@ -118,6 +127,27 @@ class Explainer:
             refusals=refusals,
         )
 
+    def _placed_by_draw(self, profile: Profile, entry: QueuedPod, row: int, draw: Draw) -> Details:
+        """Only the nodes that were drawn took part: scores are relative to them. The next pod draws others."""
+        view = View(self._engine.cluster)
+        scored = run_scorers(profile, entry.kind, view, draw.fitting)
+        rank = np.where(draw.fitting, scored.total, -1)
+        rows = [row, *(other for _, other in top_keys(rank, BEST) if other != row)][:BEST]
+        parts = [{name: int(part[one]) for name, part in scored.by_plugin.items()} for one in rows]
+        scores = [Score(view.names[one], int(rank[one]), _counting(of)) for one, of in zip(rows, parts, strict=True)]
+        feasible = int(np.count_nonzero(draw.fitting))
+        filtered = None if feasible == len(draw.rows) else run_filters(profile, entry.kind, view)
+        return Details(
+            score=int(rank[row]),
+            nodes=len(draw.rows),
+            feasible=feasible,
+            attempts=entry.attempts,
+            scores=tuple([msgspec.Raw(_encode(one)) for one in scores]),
+            alternatives=tuple([view.names[one] for one in rows[1 : ALTERNATIVES + 1]]),
+            refusals=() if filtered is None else self._refusals(profile, entry.kind, filtered, draw.rows),
+            sampled_from=view.node_count,
+        )
+
     def _scores_of(self, kind: PodClass, verdicts: VerdictCache) -> _ScoreCache:
         scores = self._score_caches.get(kind)
         if scores is None or not scores.keeps_up(verdicts, self._engine.cluster):
@@ -126,24 +156,35 @@ class Explainer:
                 del self._score_caches[next(iter(self._score_caches))]
         return scores
 
-    def _rejected_everywhere(self, profile: Profile, entry: QueuedPod) -> Details:
-        filtered = run_filters(profile, entry.kind, View(self._engine.cluster))
+    def _rejected_everywhere(self, profile: Profile, entry: QueuedPod, draw: Draw | None) -> Details:
+        """If no node fits, drawn or not, all of them are counted: the scheduler asks all before it evicts anybody."""
+        view = View(self._engine.cluster)
+        filtered = run_filters(profile, entry.kind, view)
+        if not filtered.feasible.any():
+            draw = None
+        rows = None if draw is None else draw.rows
         return Details(
-            nodes=len(self._engine.cluster.nodes.rows),
-            feasible=int(np.count_nonzero(filtered.feasible)),
+            nodes=view.node_count if rows is None else len(rows),
+            feasible=int(np.count_nonzero(filtered.feasible if draw is None else draw.fitting)),
             attempts=entry.attempts,
-            refusals=self._refusals(profile, entry.kind, filtered),
+            refusals=self._refusals(profile, entry.kind, filtered, rows),
+            sampled_from=0 if rows is None else view.node_count,
         )
 
-    def _refusals(self, profile: Profile, kind: PodClass, filtered: Filtered) -> tuple[Refusals, ...]:
+    def _refusals(
+        self, profile: Profile, kind: PodClass, filtered: Filtered, rows: IdColumn | None = None
+    ) -> tuple[Refusals, ...]:
+        """Of all nodes, or of these rows."""
         view = View(self._engine.cluster)
-        plain = counted(profile, filtered, view)
+        plain = None if rows is not None else counted(profile, filtered, view)
         if plain is not None:
             return plain
         diagnosis = diagnose(profile, kind, view, filtered)
         away = diagnosis.turned_away
         if away is not None:
             return (Refusals(away.refusal.text, away.plugin, view.node_count),)
+        if rows is not None:
+            diagnosis = restricted(diagnosis, rows)
         found = [Refusals(one.text, one.plugin, int(np.count_nonzero(one.rows))) for one in diagnosis.rejections]
         if diagnosis.absent_text:
             found.append(Refusals(diagnosis.absent_text, "", int(np.count_nonzero(diagnosis.absent))))

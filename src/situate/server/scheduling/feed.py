@@ -28,8 +28,8 @@ from situate.store.contract import Store
 from situate.store.entries import Batch, Revision
 from situate.wire.objects import KINDS, NAMESAKES, decode, decode_node, decode_pod
 
-NOT_READ: Final = ("scheduling.k8s.io", "PriorityClass")
-"""Admission has put a pod's priority into its spec."""
+NOT_READ: Final = (("scheduling.k8s.io", "PriorityClass"), ("resource.k8s.io", "DeviceTaintRule"))
+"""Admission has put a pod's priority into its spec. This server has no DeviceTaintRules."""
 LONG_ENOUGH: Final = 4
 """Parts of a key before that of an object in its resource."""
 AT_ONCE: Final = 4_096
@@ -185,8 +185,8 @@ def engine_kinds() -> list[tuple[Resource, type[Model]]]:
     """All that an engine reads, pods last: when it decides on them, it knows everything else."""
     resources = {(one.group, one.kind): one for one in RESOURCES}
     models = {(group, kind): model for kind, (group, model) in (*KINDS.items(), *NAMESAKES.items())}
-    del models[NOT_READ]
-    return sorted(((resources[key], model) for key, model in models.items()), key=lambda one: one[1] is Pod)
+    read = [(resources[key], model) for key, model in models.items() if key not in NOT_READ]
+    return sorted(read, key=lambda one: one[1] is Pod)
 
 
 def _folder(resource: Resource) -> tuple[str, str]:

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 from situate.core.changes import BindDone, BindFailed, EvictDone, EvictFailed, PodRef
 from situate.core.effects import Bind, Evict, Report, SetCondition, SetGroupCondition
 from situate.core.model.base import Model
+from situate.core.model.devices import ResourceClaim
 from situate.core.model.group import POD_GROUP_INITIALLY_SCHEDULED
 from situate.core.model.pod import Pod
 from situate.core.model.storage import PersistentVolume, PersistentVolumeClaim
@@ -33,6 +34,7 @@ from situate.server.requests import Caller, DeleteOptions, Object, Target
 from situate.server.resources import BY_KIND, Resource
 from situate.server.scheduling.events import EVENTS, SCHEDULED, event_object, scheduled_event, series_of
 from situate.server.scheduling.explainer import Explainer
+from situate.server.scheduling.resource_claims import read_resource_claim, write_resource_claim
 from situate.server.scheduling.volumes import CLAIMS, VOLUMES, bind_claim, mark_bound, release, reserve, select_node
 from situate.store.transactions import Guard, Put, Write
 from situate.wire.bodies import seconds_time
@@ -40,12 +42,13 @@ from situate.wire.errors import InputError
 from situate.wire.objects import decode
 
 SCHEDULER: Final = Caller("system:kube-scheduler", ("system:authenticated",), agent="situate-scheduler")
-IN_FLIGHT: Final = values.InFlightLimits(binds=512, notes=64, evictions=32, volumes=16, events=4)
+IN_FLIGHT: Final = values.InFlightLimits(binds=512, notes=64, evictions=32, volumes=16, claims=128, events=4)
 """So many binds that the store commits many together."""
 REMEMBERED: Final = 1 << 16
 """How many pods to remember whose `Scheduled` event was written with the bind."""
 PENDING: Final = (None, "pending", "reserved", "rebinding")
 """Phases of a pod that has no node."""
+WAITING_FOR_PROVISIONER: Final = "WaitingForProvisioner"
 NOT_FOUND, CONFLICT, TOO_MANY, SERVER_ERRORS = 404, 409, 429, 500
 
 POD_GROUPS: Final = BY_KIND["scheduling.k8s.io/v1beta1", "PodGroup"]
@@ -149,8 +152,13 @@ class RegistrySchedulingPort:
             return pod
 
         scheduler = self._objects.scheduler_of(note.ref)[0] or self._component
-        request = PodWriteRequest(scheduler=scheduler, details=note.details)
+        request = PodWriteRequest(scheduler=scheduler, details=note.details or self._waits_for_volumes(note))
         return await self._write_note(Target(PODS, note.ref.namespace, note.ref.name), change, request)
+
+    def _waits_for_volumes(self, note: values.PodNote) -> Details | None:
+        """A pod with a node, no bind and no refusal: its volumes come first."""
+        lines = self._objects.waiting_claims(note.ref, note.nominated) if note.nominated and not note.conditions else ()
+        return Details(reason=WAITING_FOR_PROVISIONER, message="; ".join(lines)) if lines else None
 
     def _add(self, note: values.PodNote, pod: Object) -> bool:
         """Put a note into a pod; whether that changed anything."""
@@ -256,6 +264,14 @@ class RegistrySchedulingPort:
         meta = read.metadata
         target = Target(resource, meta.namespace if resource is CLAIMS else "", meta.name)
         await self._registry.modify(target, change, SCHEDULER, uid=meta.uid, resource_version=meta.resource_version)
+
+    # -- claims for devices ------------------------------------------------------------------------------------------
+
+    async def read_resource_claim(self, namespace: str, name: str) -> ResourceClaim | None:
+        return read_resource_claim(self._registry, namespace, name)
+
+    async def write_resource_claim(self, write: values.ClaimWrite) -> values.ClaimOutcome:
+        return await write_resource_claim(self._registry, write, SCHEDULER, self._wall_ns())
 
     # -- events ------------------------------------------------------------------------------------------------------
 

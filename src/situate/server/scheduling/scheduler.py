@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
+from situate.core.changes import Change
 from situate.core.config.defaults import default_configuration
 from situate.core.config.types import KubeSchedulerConfiguration
 from situate.core.engine.engine import Engine
@@ -29,10 +31,13 @@ from situate.server.scheduling.explainer import Explainer
 from situate.server.scheduling.feed import EngineFeed
 from situate.server.scheduling.lease_store import fence, server_elector
 from situate.server.scheduling.port import SCHEDULER, RegistrySchedulingPort
+from situate.server.scheduling.publishing import publish
 from situate.server.scheduling.quarantine import Identity, Quarantine
+from situate.server.scheduling.unserved import UnservedPods
 from situate.store.contract import Store
 from situate.store.errors import CompactedError
 from situate.wire.bodies import seconds_time
+from situate.wire.published import OWN_SCHEDULER
 
 BATCH: Final = 16
 """How many pods are decided before the API server, in the same process, has its turn."""
@@ -58,6 +63,8 @@ class SchedulerSettings:
     """Whether the lease is taken first, and each bind carries its term. If not, binds are guarded by the rest."""
     identity: str = "situate"
     host: str = ""
+    publishes: bool = False
+    """Whether it publishes its configuration when it leads."""
     quarantine: Quarantine | None = None
     """Finds the object on which an engine failed. None: do not look."""
 
@@ -76,8 +83,13 @@ class Scheduler:
         elector: Elector | None,
         settle: Callable[[EngineFeed], Awaitable[None]] | None = None,
         quarantine: Quarantine | None = None,
+        publish: Callable[[], Awaitable[object]] | None = None,
+        unserved: UnservedPods | None = None,
     ) -> None:
-        """It calls `settle` before it begins, and `quarantine.blame` when its engine fails."""
+        """It calls `settle` before it begins, `publish` when it leads, and `quarantine.blame` when its engine fails."""
+        self._publish = publish
+        self._unserved = unserved
+        self._led = asyncio.Event()
         self._settle = settle
         self._quarantine = quarantine
         self.session = session
@@ -93,16 +105,33 @@ class Scheduler:
         work = {"feed": self.feed.follow()}
         if self._quarantine is not None:
             work["release"] = self.feed.release(self._quarantine)
+        if self._publish is not None:
+            work["publishing"] = self._publishing(self._publish)
+        if self._unserved is not None:
+            work["unserved"] = self._tell_unserved(self._unserved)
         if self.elector is None:
-            self.drive.lead()
+            self._lead()
         else:
-            work["election"] = self.elector.run(self.drive.lead, self._lost)
+            work["election"] = self.elector.run(self._lead, self._lost)
         try:
             await self.session.run(**work)
         except EngineError as error:
             if self._quarantine is not None:
                 self._quarantine.blame(error)
             raise
+
+    def _lead(self) -> None:
+        self.drive.lead()
+        self._led.set()
+
+    async def _publishing(self, publish: Callable[[], Awaitable[object]]) -> None:
+        await self._led.wait()
+        await publish()
+        await asyncio.Future()
+
+    async def _tell_unserved(self, unserved: UnservedPods) -> None:
+        await self._led.wait()
+        await unserved.run()
 
     def _lost(self) -> None:
         """Another scheduler leads. The engine may count on binds that were refused, so the caller begins anew."""
@@ -122,7 +151,7 @@ async def open_scheduler(
     store: Store,
     registry: Registry,
     binder: Binder,
-    settings: SchedulerSettings = SchedulerSettings(),  # noqa: B008 - a value
+    settings: SchedulerSettings = SchedulerSettings(),
     *,
     wall_ns: Callable[[], int] = time.time_ns,
     metrics: Metrics | None = None,
@@ -135,8 +164,9 @@ async def open_scheduler(
         engine = Engine(config, settings.others, batch=BATCH, metrics=metrics.engine, stopwatch=metrics.stopwatch)
     elector = server_elector(registry, settings.identity, SCHEDULER, wall_ns) if settings.elects else None
     may_write = elector.may_write if elector is not None else lambda: True
+    guarded = registry if elector is None else registry.fenced(fence(registry, elector))
     port = RegistrySchedulingPort(
-        registry if elector is None else registry.fenced(fence(registry, elector)),
+        guarded,
         binder,
         EngineView(engine),
         wall_ns,
@@ -154,10 +184,17 @@ async def open_scheduler(
         now_ns=wall_ns,
         metrics=metrics,
     ) as session:
+        published = partial(publish, guarded, OWN_SCHEDULER, config) if settings.publishes else None
         quarantine = settings.quarantine
-        feed = EngineFeed(store, registry.cache, session.drive.tell, quarantine)
+        unserved = UnservedPods(guarded, engine.profiles, wall_ns)
+
+        def tell(changes: Sequence[Change]) -> None:
+            unserved.hear(changes)
+            session.drive.tell(changes)
+
+        feed = EngineFeed(store, registry.cache, tell, quarantine)
         if quarantine is None:
-            yield Scheduler(session, feed, elector)
+            yield Scheduler(session, feed, elector, publish=published, unserved=unserved)
             return
 
         async def settle(fed: EngineFeed) -> None:
@@ -165,7 +202,7 @@ async def open_scheduler(
             for one, why in guilty:
                 await _tell_pod(registry, one, why, component_name(config), wall_ns())
 
-        yield Scheduler(session, feed, elector, settle, quarantine)
+        yield Scheduler(session, feed, elector, settle, quarantine, published, unserved)
 
 
 async def _tell_pod(registry: Registry, one: Identity, why: str, component: str, now_ns: int) -> None:

@@ -14,9 +14,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias, TypeVar
 
+from situate.core.model.ledger import Amounts, amounts_of
 from situate.core.model.meta import controller_of
 from situate.core.model.pod import Pod
-from situate.server.placing.ledger import Amounts, amounts_of
 from situate.server.registry.cache import Cache
 from situate.server.registry.stored_object import StoredObject
 from situate.server.registry.watch import open_watch

@@ -11,11 +11,11 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
+from situate.core.model.ledger import Amounts, allocatable_of, quantity
 from situate.core.model.meta import ObjectMeta, controller_of
 from situate.core.model.node import Node
 from situate.server.placing import decisions
 from situate.server.placing.decisions import PLACEMENT_DECISIONS
-from situate.server.placing.ledger import Amounts, allocatable_of, quantity
 from situate.server.placing.snapshots import NODE_SNAPSHOTS
 from situate.server.placing.snapshots import decoded as snapshot_of
 from situate.server.registry.cache import Cache

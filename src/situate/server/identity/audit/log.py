@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import msgspec
 
+from situate.loop.token_buckets import TokenBuckets
 from situate.server.identity.audit.event import (
     COMPLETE,
     RECEIVED,
@@ -30,7 +31,6 @@ from situate.server.identity.audit.event import (
 from situate.server.identity.audit.policy import BODIES, METADATA, NONE, AuditDecision, AuditPolicy, decide
 from situate.server.identity.authorization.attributes import Attributes
 from situate.server.identity.secret_files import PRIVATE
-from situate.server.identity.token_buckets import TokenBuckets
 
 MAX_FILE_BYTES: Final = 100 * 1024 * 1024
 """When a file has reached this size, the log starts another."""

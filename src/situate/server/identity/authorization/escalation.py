@@ -10,10 +10,24 @@ from typing import Final, Literal
 from situate.server.errors import forbidden
 from situate.server.identity.authorization.attributes import Attributes, Authorizer
 from situate.server.identity.authorization.rbac import GROUP, MASTERS, Rbac
-from situate.server.identity.authorization.rules import EVERYTHING, Rule, described, quoted, rules_of, uncovered
+from situate.server.identity.authorization.rules import (
+    EVERYTHING,
+    Rule,
+    TooManyRulesError,
+    described,
+    quoted,
+    rules_of,
+    uncovered,
+)
 from situate.server.requests import Caller, Object, Target
 
 AGGREGATING: Final = "must have cluster-admin privileges to use the aggregationRule"
+COMPARED: Final = 200_000
+"""Steps of a comparison: about a quarter of a second."""
+TOO_MANY: Final = (
+    'its rules have too many combinations of verbs, groups and resources to compare with those of user "{name}": '
+    "split them into several roles"
+)
 ROLES: Final = ("roles", "clusterroles")
 BINDINGS: Final = ("rolebindings", "clusterrolebindings")
 
@@ -70,7 +84,10 @@ class NoEscalation:
 
     def _missing(self, caller: Caller, namespace: str, wanted: tuple[Rule, ...]) -> str:
         granted, wrong = self._rbac.rules_for(caller, namespace)
-        missing = uncovered([one.rule for one in granted], wanted)
+        try:
+            missing = uncovered([one.rule for one in granted], wanted, COMPARED)
+        except TooManyRulesError:
+            return TOO_MANY.format(name=caller.name)
         if not missing:
             return ""
         text = (

@@ -1,4 +1,4 @@
-"""The bootstrap roles and bindings of a cluster: those of Kubernetes v1.36 without its controllers', and ours.
+"""The bootstrap roles and bindings of a cluster: those of Kubernetes v1.36, of its controllers' only some, and ours.
 
 The table states Kubernetes' rules as kube-apiserver has them. Kinds declare the rights of our own roles.
 """
@@ -88,6 +88,14 @@ system:certificates.k8s.io:kubelet-serving-approver
   approve certificates.k8s.io : signers = kubernetes.io/kubelet-serving
 system:certificates.k8s.io:legacy-unknown-approver
   approve certificates.k8s.io : signers = kubernetes.io/legacy-unknown
+system:controller:resource-claim-controller
+  R core : pods
+  update core : pods/finalizers
+  create,delete,get,list,watch resource.k8s.io : resourceclaims
+  patch,update resource.k8s.io : resourceclaims resourceclaims/status
+  patch,update core : pods/status
+  E core,events.k8s.io : events
+  patch,update resource.k8s.io : resourceclaims/binding
 system:discovery
   get : /api /api/* /apis /apis/* /healthz /livez /openapi /openapi/* /readyz /version /version/
 system:heapster
@@ -222,6 +230,8 @@ situate:scheduler
 _BINDINGS: Final = """
 cluster-admin = cluster-admin : Group/system:masters
 system:basic-user = system:basic-user : Group/system:authenticated
+system:controller:resource-claim-controller = system:controller:resource-claim-controller :
+  kube-system/resource-claim-controller
 system:discovery = system:discovery : Group/system:authenticated
 system:kube-controller-manager = system:kube-controller-manager : User/system:kube-controller-manager
 system:kube-dns = system:kube-dns : kube-system/kube-dns

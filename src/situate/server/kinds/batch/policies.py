@@ -65,11 +65,13 @@ def _exit_codes(codes: Mapping[str, Any], path: str, names: Sequence[str], cause
         causes.invalid(f"{path}.values", values, "at least one value is required")
     elif len(values) > MAX_EXIT_CODES:
         causes.too_many(f"{path}.values", len(values), MAX_EXIT_CODES)
+    seen: set[int] = set()
     for index, value in enumerate(values):
         if operator == "In" and value == 0:
             causes.invalid(f"{path}.values[{index}]", value, "must not be 0 for the In operator")
-        if value in values[:index]:
+        if value in seen:
             causes.duplicate(f"{path}.values[{index}]", value)
+        seen.add(value)
     if sorted(values) != values:
         causes.invalid(f"{path}.values", values, "must be ordered")
 

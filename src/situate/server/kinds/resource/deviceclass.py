@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from situate.core.model.resources import is_extended
 from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.names import MAX_SUBDOMAIN, subdomain, too_long_text
@@ -31,6 +32,9 @@ def _validate_class(obj: Object, causes: Causes) -> None:
     causes.at_most(MAX_CONFIGS, configs, "spec.config")
     for index, config in enumerate(configs):
         config_problems(config, f"spec.config[{index}]", causes)
+    extended = spec.get("extendedResourceName")
+    if extended is not None and not is_extended(extended):
+        causes.invalid("spec.extendedResourceName", extended, "must be a valid extended resource name")
 
 
 KIND: Final = Kind(

@@ -46,6 +46,10 @@ def prepare_status(new: Object, old: Object) -> None:
         status["qosClass"] = before["qosClass"]
     if "observedGeneration" not in status and "observedGeneration" in before:
         status["observedGeneration"] = before["observedGeneration"]
+    if old["spec"].get("nodeName"):  # the node's ledger counts the pod with it
+        status.pop("extendedResourceClaimStatus", None)
+        if "extendedResourceClaimStatus" in before:
+            status["extendedResourceClaimStatus"] = before["extendedResourceClaimStatus"]
     _keep_observed(status.get("conditions", ()), before.get("conditions", ()))
 
 

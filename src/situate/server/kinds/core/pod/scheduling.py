@@ -77,16 +77,15 @@ def _label_keys(term: Mapping[str, Any], path: str, causes: Causes) -> None:
 
 
 def spread(constraints: Sequence[Mapping[str, Any]], path: str, causes: Causes) -> None:
+    last = {(one.get("topologyKey", ""), one.get("whenUnsatisfiable", "")): at for at, one in enumerate(constraints)}
     for index, one in enumerate(constraints):
         at = f"{path}[{index}]"
         _SPREAD.check(one, at, causes, "maxSkew")
         key, action = one.get("topologyKey", ""), one.get("whenUnsatisfiable", "")
         causes.require(key, f"{at}.topologyKey", "can not be empty")
         _SPREAD.check(one, at, causes, "whenUnsatisfiable")
-        for other in constraints[index + 1 :]:
-            if other.get("topologyKey", "") == key and other.get("whenUnsatisfiable", "") == action:
-                causes.duplicate(f"{at}.{{topologyKey, whenUnsatisfiable}}", f"{{{key}, {action}}}")
-                break
+        if last[key, action] > index:
+            causes.duplicate(f"{at}.{{topologyKey, whenUnsatisfiable}}", f"{{{key}, {action}}}")
         _SPREAD.check(one, at, causes, "minDomains")
         if "minDomains" in one and action != "DoNotSchedule":
             detail = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}"

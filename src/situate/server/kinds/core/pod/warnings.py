@@ -22,6 +22,9 @@ _NODE_LABELS: Final = {
     "failure-domain.beta.kubernetes.io/zone": 'deprecated since v1.17; use "topology.kubernetes.io/zone" instead',
     "beta.kubernetes.io/instance-type": 'deprecated since v1.17; use "node.kubernetes.io/instance-type" instead',
 }
+MOST_WARNINGS: Final = 1_000
+"""Then no further pairs of ports are compared: a response has room for fewer, and 10,000 equal ports are 50 million
+pairs."""
 _NULL_SELECTOR: Final = "a null labelSelector results in matching no pod"
 _NAME: Final = (
     "metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; a DNS label is "
@@ -109,6 +112,7 @@ def _twice(items: list[Mapping[str, Any]], key: str, path: str, found: list[str]
 def _ports(ports: list[tuple[str, Mapping[str, Any]]], found: list[str]) -> None:
     """Checks the ports of all containers together, because containers share an address."""
     named: dict[str, str] = {}
+    seen: dict[tuple[int | None, str | None], _SamePort] = {}
     for index, (where, port) in enumerate(ports):
         host, address = port.get("hostPort", 0), port.get("hostIP", "")
         if address and not host:
@@ -116,13 +120,12 @@ def _ports(ports: list[tuple[str, Mapping[str, Any]]], found: list[str]) -> None
             found.append(
                 f"{where}: hostIP set without hostPort: {shown}Protocol:{port.get('protocol', '')} HostIP:{address}}}"
             )
-        for other_where, other in ports[:index]:
-            if port.get("containerPort") == other.get("containerPort") and port.get("protocol") == other.get(
-                "protocol"
-            ):
-                how = _overlap(host, address, other.get("hostPort", 0), other.get("hostIP", ""))
-                if how:
-                    found.append(f"{where}: {how} port definition with {other_where}")
+        same = seen.setdefault((port.get("containerPort"), port.get("protocol")), _SamePort())
+        if len(found) < MOST_WARNINGS:
+            for other_where, other_host, other_address in same.overlapping(host, address):
+                how = _overlap(host, address, other_host, other_address)
+                found.append(f"{where}: {how} port definition with {other_where}")
+        same.add(index, where, host, address)
         name = port.get("name", "")
         if name in named:
             first = named[name]
@@ -134,14 +137,42 @@ def _ports(ports: list[tuple[str, Mapping[str, Any]]], found: list[str]) -> None
             named[name] = where
 
 
+class _SamePort:
+    """The definitions of one container port and protocol so far. It finds those that overlap without a look at the
+    others."""
+
+    __slots__ = ("_all", "_by_address", "_by_host")
+
+    def __init__(self) -> None:
+        self._all: list[tuple[int, str, int, str]] = []
+        self._by_host: dict[int, list[tuple[int, str, int, str]]] = {}
+        self._by_address: dict[tuple[int, str], list[tuple[int, str, int, str]]] = {}
+
+    def add(self, index: int, where: str, host: int, address: str) -> None:
+        entry = (index, where, host, address)
+        self._all.append(entry)
+        self._by_host.setdefault(host, []).append(entry)
+        self._by_address.setdefault((host, address), []).append(entry)
+
+    def overlapping(self, host: int, address: str) -> list[tuple[str, int, str]]:
+        """Where, host port and address of each, in the order of the pod."""
+        if not host:
+            near = self._all
+        else:
+            near = list(self._by_host.get(0, ()))
+            if address:
+                near += self._by_address.get((host, address), [])
+                near += self._by_address.get((host, ""), [])
+            else:
+                near += self._by_host.get(host, [])
+            near.sort()
+        return [(where, other, theirs) for _, where, other, theirs in near[:MOST_WARNINGS]]
+
+
 def _overlap(port: int, address: str, other_port: int, other_address: str) -> str:
     if port == other_port and address == other_address:
         return "duplicate"
-    if not port or not other_port:
-        return "overlapping"
-    if port == other_port and (not address) != (not other_address):
-        return "dangerously ambiguous"
-    return ""
+    return "overlapping" if not port or not other_port else "dangerously ambiguous"
 
 
 def _terms(affinity: Mapping[str, Any], path: str, found: list[str]) -> None:

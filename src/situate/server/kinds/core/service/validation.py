@@ -130,10 +130,12 @@ def _addresses(spec: Mapping[str, Any], was: Mapping[str, Any], causes: Causes) 
         causes.invalid("spec.clusterIPs", every, "first value must match `clusterIP`")
     elif every and not own:
         causes.invalid("spec.clusterIPs", every, "must be empty when `clusterIP` is not specified")
+    seen: set[str] = set()
     for index, family in enumerate(families):
         causes.one_of(family, ("IPv4", "IPv6"), f"spec.ipFamilies[{index}]")
-        if family in families[:index]:
+        if family in seen:
             causes.duplicate(f"spec.ipFamilies[{index}]", family)
+        seen.add(family)
     _SPEC.check(spec, "spec", causes, "ipFamilyPolicy")
     if _each_address(every, was.get("clusterIPs", ()), causes):
         _address_families(every, families, causes)
