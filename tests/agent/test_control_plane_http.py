@@ -1,6 +1,7 @@
 """The control plane as agents in other processes have it: over HTTPS, as a node and nobody else."""
 
 import asyncio
+import json
 import subprocess
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
@@ -16,6 +17,7 @@ from situate.agent.control_plane import (
     LeaseLostError,
     LeaseRenewal,
     PodUpdate,
+    SnapshotUpdate,
     StaleError,
     StatusOrigin,
 )
@@ -27,6 +29,7 @@ from situate.kube.access import Access
 from situate.kube.client import Client
 from situate.kube.errors import ApiError
 from situate.kube.kubeconfig import find_access
+from situate.wire.snapshot_increments import IncrementReader
 
 NODE = "own"
 WITHIN_S = 30.0
@@ -149,6 +152,10 @@ def test_an_older_report_loses_and_so_does_one_of_an_agent_that_was_replaced(api
             await plane.report_status(pod, RUNNING, StatusOrigin(1, AgentReport(term, 2)))
         with pytest.raises(StaleError, match="the report is about binding version 2"):
             await plane.report_status(pod, RUNNING, StatusOrigin(2, AgentReport(term, 4)))
+        await plane.report_status(pod, RUNNING, StatusOrigin(1, AgentReport(term, 3)))  # the same again
+        await plane.register_node(body, AgentReport(term, 2))
+        with pytest.raises(StaleError, match=f"report {term}.3 was taken already, and this one differs"):
+            await plane.report_status(pod, {**RUNNING, "message": "other"}, StatusOrigin(1, AgentReport(term, 3)))
         new = (await plane.acquire_lease(NODE, 40)).term
         with pytest.raises(StaleError, match=f"the node's lease is in term {new}"):
             await plane.report_status(pod, RUNNING, StatusOrigin(1, AgentReport(term, 5)))
@@ -170,6 +177,60 @@ def test_snapshots_are_told_from_a_version_on(api: Cluster) -> None:
     told(api, story)
 
 
+def test_a_watch_reads_whole_snapshots_from_the_increments_that_are_sent(
+    api: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines: list[bytes] = []
+    read = IncrementReader.line
+
+    def spied(reader: IncrementReader, line: bytes) -> bytes:
+        lines.append(line)
+        return read(reader, line)
+
+    monkeypatch.setattr(IncrementReader, "line", spied)
+    path = f"/apis/situate.dev/v1alpha1/nodesnapshots/{NODE}"
+
+    async def story(plane: HttpControlPlane) -> None:
+        for number in range(6):
+            await asyncio.to_thread(made, api, f"before-{number}")
+        async with aclosing(cast(AsyncGenerator[SnapshotUpdate, None], plane.watch_snapshots(NODE))) as reads:
+            assert (await anext(reads)).body is not None
+            for name in ("one-more", "and-one"):
+                await asyncio.to_thread(made, api, name)
+                update = await anext(reads)
+                assert json.loads(update.body or b"") == await asyncio.to_thread(api.api, "GET", path)
+
+    told(api, story)
+    kinds = [json.loads(line)["object"]["kind"] for line in lines if b'"BOOKMARK"' not in line]
+    assert kinds == ["NodeSnapshot", "NodeSnapshotIncrement", "NodeSnapshotIncrement"]
+
+
+def test_an_increment_that_does_not_apply_brings_the_whole_list(api: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    missed: list[bytes] = []
+    read = IncrementReader.line
+
+    def lossy(reader: IncrementReader, line: bytes) -> bytes:
+        if b"NodeSnapshotIncrement" in line and not missed:  # as if one before it had been lost
+            missed.append(line)
+            line = line.replace(b'"fromVersion":"', b'"fromVersion":"9')
+        return read(reader, line)
+
+    monkeypatch.setattr(IncrementReader, "line", lossy)
+
+    async def story(plane: HttpControlPlane) -> None:
+        for number in range(6):
+            await asyncio.to_thread(made, api, f"early-{number}")
+        async with aclosing(cast(AsyncGenerator[SnapshotUpdate, None], plane.watch_snapshots(NODE))) as reads:
+            version = (await anext(reads)).version
+            uid = (await asyncio.to_thread(made, api, "missed"))["metadata"]["uid"]
+            update = await anext(reads)
+            assert update.version > version
+            assert decode_snapshot(update.body or b"").bindings[uid] == 1
+
+    told(api, story)
+    assert missed
+
+
 def test_a_node_sees_itself_and_its_pods(api: Cluster) -> None:
     made(api, "seen")
 
@@ -182,6 +243,17 @@ def test_a_node_sees_itself_and_its_pods(api: Cluster) -> None:
         assert "seen" in names
 
     told(api, story)
+
+
+def test_a_pod_that_has_ended_is_gone_at_once(api: Cluster) -> None:
+    pod = made(api, "over")
+
+    async def story(plane: HttpControlPlane) -> None:
+        await plane.delete_pod(pod)
+
+    told(api, story)
+    left = api.api("GET", "/api/v1/namespaces/default/pods")["items"]
+    assert "over" not in [one["metadata"]["name"] for one in left]
 
 
 def test_pods_are_given_the_tolerations_of_the_profile(api: Cluster) -> None:

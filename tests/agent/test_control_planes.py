@@ -7,10 +7,18 @@ from typing import Any
 import pytest
 
 from server.placing.world import World, tell
-from situate.agent.control_plane import AcquiredLease, LeaseLostError, LeaseRenewal, StaleError, StatusOrigin
+from situate.agent.control_plane import (
+    AcquiredLease,
+    LeaseLostError,
+    LeaseRenewal,
+    StaleError,
+    StatusOrigin,
+    StatusReport,
+)
 from situate.agent.control_plane_local import LocalControlPlane
 from situate.agent.desired_state import NodeConfiguration, decode_snapshot
 from situate.agent.node_objects import LEASES
+from situate.core.reconcile.nodes.fencing import PROMISE
 from situate.core.reconcile.nodes.reports import ACKNOWLEDGED, REPORT, AgentReport
 from situate.server.errors import StatusError
 from situate.server.resources import BY_KIND
@@ -105,6 +113,14 @@ def test_where_a_version_is_gone_the_whole_is_told() -> None:
     told(story)
 
 
+@pytest.mark.parametrize("least, term", [(0, 1), (1, 1), (5, 5)])
+def test_the_first_term_of_a_new_lease_is_the_least_that_the_agent_may_have(least: int, term: int) -> None:
+    async def story(world: World, plane: LocalControlPlane) -> None:
+        assert await plane.acquire_lease("unknown", 40, least) == AcquiredLease(term)
+
+    told(story)
+
+
 def test_a_lease_is_taken_in_a_new_term_each_time_and_whoever_had_it_is_told() -> None:
     async def story(world: World, plane: LocalControlPlane) -> None:
         first = await plane.acquire_lease("n1", 40)
@@ -120,6 +136,28 @@ def test_a_lease_is_taken_in_a_new_term_each_time_and_whoever_had_it_is_told() -
         assert lease["spec"]["leaseTransitions"] == 2
         assert lease["metadata"]["annotations"][ACKNOWLEDGED] == "17"
         assert (await plane.acquire_lease("n1", 15, 9)).term == 9
+
+    told(story)
+
+
+def test_a_promise_to_be_fenced_is_for_the_renewal_that_made_it() -> None:
+    async def story(world: World, plane: LocalControlPlane) -> None:
+        def promised() -> bool:
+            held = world.registry.cache.get(LEASE, LEASES, "n1")
+            assert held is not None
+            lease = held.object(LEASE)
+            return bool(lease["metadata"].get("annotations", {}).get(PROMISE) == lease["spec"]["renewTime"])
+
+        first = await plane.acquire_lease("n1", 40, 1, fenced=True)
+        assert promised()
+        await plane.renew_lease("n1", LeaseRenewal(first.term, 40))
+        assert not promised()
+        await plane.renew_lease("n1", LeaseRenewal(first.term, 40, fenced=True))
+        assert promised()
+        await plane.acquire_lease("n1", 40, 1, fenced=True)  # another agent, which does not know the first
+        assert not promised()
+        await plane.acquire_lease("n1", 40, 3, fenced=True)  # the same one again
+        assert promised()
 
     told(story)
 
@@ -225,5 +263,42 @@ def test_a_pod_that_is_gone_cannot_be_removed_again() -> None:
         with pytest.raises(StaleError):
             await plane.delete_pod(pod)
         await asyncio.sleep(0)
+
+    told(story)
+
+
+def test_of_several_reports_each_has_its_outcome() -> None:
+    async def story(world: World, plane: LocalControlPlane) -> None:
+        await world.pod("q", nodeName="n1")
+        gone = world.read("q")
+        gone = {**gone, "metadata": {**gone["metadata"], "name": "gone"}}
+        origin, other = StatusOrigin(1, AgentReport(1, 1)), StatusOrigin(2, AgentReport(1, 2))
+        await plane.acquire_lease("n1", 40)
+        found = await plane.report_statuses(
+            [
+                StatusReport(world.read("p"), RUNNING, origin),
+                StatusReport(world.read("q"), RUNNING, other),
+                StatusReport(gone, RUNNING, origin),
+            ]
+        )
+        assert [type(one) for one in found] == [type(None), StaleError, StaleError]
+        assert world.read("p")["status"]["phase"] == "Running"
+        assert world.read("p")["metadata"]["annotations"][REPORT] == "1.1"
+        assert world.read("q")["status"].get("phase") != "Running"
+
+    told(story)
+
+
+def test_of_several_renewals_each_has_its_outcome_and_a_deleted_lease_comes_back() -> None:
+    async def story(world: World, plane: LocalControlPlane) -> None:
+        for node in ("n1", "n2"):
+            await plane.acquire_lease(node, 40)
+        renewals = [("n1", LeaseRenewal(1, 40, 7)), ("n2", LeaseRenewal(5, 40)), ("n3", LeaseRenewal(1, 40, 9))]
+        first, second, third = await plane.renew_leases(renewals)
+        assert (first, third) == (None, None)
+        assert isinstance(second, LeaseLostError)
+        held = [world.registry.cache.get(LEASE, LEASES, node) for node in ("n1", "n2", "n3")]
+        said = [{} if one is None else one.object(LEASE)["metadata"].get("annotations", {}) for one in held]
+        assert [one.get(ACKNOWLEDGED) for one in said] == ["7", None, "9"]
 
     told(story)

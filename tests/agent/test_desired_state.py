@@ -39,6 +39,7 @@ def test_what_is_no_snapshot_is_refused(body: bytes) -> None:
 @given(st.lists(st.integers(1, 9)))
 def test_versions_only_grow_whatever_is_told(versions: list[int]) -> None:
     wanted, taken = DesiredState(), []
+    assert wanted.version == 0, "less than any"
     for version in versions:
         if wanted.update(Snapshot(version, {"u": version})) == "newer":
             taken.append(version)

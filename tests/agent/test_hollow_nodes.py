@@ -1,7 +1,8 @@
 """Hollow nodes: many in one process."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -17,9 +18,12 @@ from situate.agent.control_plane import (
     SnapshotUpdate,
     StaleError,
     StatusOrigin,
+    StatusReport,
 )
 from situate.agent.hollow_nodes import (
     ACK_S,
+    BATCH,
+    BATCHES_AT_ONCE,
     LATE_S,
     REGISTERED_AT_ONCE,
     REPORTS_AT_ONCE,
@@ -34,10 +38,45 @@ from situate.agent.node_objects import NodeShape, hollow_shapes
 from situate.core.reconcile.nodes.reports import AgentReport
 from situate.sim.nodes.virtual_time import VirtualLoop, interposed
 
+BATCHED = [False]
+
+
+@pytest.fixture(autouse=True, params=[False, True], ids=["each alone", "in batches"])
+def batched(request: pytest.FixtureRequest) -> bool:
+    """Whether the control plane takes several writes at once. All that nodes do is the same, to the moment."""
+    BATCHED[0] = request.param
+    return BATCHED[0]
+
+
+class Batches:
+    """Takes several writes at once, and performs each as the plane does."""
+
+    def __init__(self, plane: FakePlane) -> None:
+        self._plane = plane
+
+    async def renew_leases(self, renewals: Sequence[tuple[str, LeaseRenewal]]) -> list[ControlPlaneError | None]:
+        return await asyncio.gather(*(_outcome(self._plane.renew_lease, *one) for one in renewals))
+
+    async def report_statuses(self, reports: Sequence[StatusReport]) -> list[ControlPlaneError | None]:
+        return await asyncio.gather(*(_outcome(self._plane.report_status, *one) for one in reports))
+
+
+async def _outcome(call: Callable[..., Awaitable[None]], *arguments: Any) -> ControlPlaneError | None:
+    try:
+        await call(*arguments)
+    except ControlPlaneError as error:
+        return error
+    return None
+
+
+def hollow_nodes(plane: FakePlane, nodes: int) -> HollowNodes:
+    batching = Batches(plane) if BATCHED[0] else None
+    return HollowNodes(plane, hollow_shapes(nodes, 1, NodeShape()), batching=batching)
+
 
 def story(plane: FakePlane, holds: Callable[[], object], nodes: int = 2) -> None:
     async def run() -> None:
-        running = asyncio.create_task(HollowNodes(plane, hollow_shapes(nodes, 1, NodeShape())).run())
+        running = asyncio.create_task(hollow_nodes(plane, nodes).run())
         try:
             async with asyncio.timeout(10):
                 while not holds():
@@ -127,14 +166,15 @@ def test_a_node_that_another_agent_has_taken_is_let_go() -> None:
     assert all(one.term == 1 for one in plane.renewals)
 
 
-def test_a_node_with_many_pods_does_not_delay_another(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_node_with_many_pods_does_not_delay_another(monkeypatch: pytest.MonkeyPatch, batched: bool) -> None:
+    at_once = BATCH * BATCHES_AT_ONCE if batched else REPORTS_AT_ONCE
     plane = FakePlane()
     order: list[str] = []
     report = plane.report_status
 
     async def slow(body: dict[str, Any], *more: Any) -> None:
         order.append(body["spec"]["nodeName"])
-        if len(order) <= REPORTS_AT_ONCE:
+        if len(order) <= at_once:
             await asyncio.sleep(0.5)  # until all pods are known
         await report(body, *more)
 
@@ -147,7 +187,7 @@ def test_a_node_with_many_pods_does_not_delay_another(monkeypatch: pytest.Monkey
     bound["spec"]["nodeName"] = "node-2"
     plane.put(bound)
     story(plane, lambda: "node-2" in order)
-    assert order.index("node-2") <= REPORTS_AT_ONCE + 2
+    assert order.index("node-2") <= at_once + 2
 
 
 # -- to the moment, in virtual time ----------------------------------------------------------------------------------
@@ -164,6 +204,7 @@ class TimedPlane(FakePlane):
         self.loop = VirtualLoop()
         self.calls: list[tuple[str, str, float]] = []
         self.refused: dict[tuple[str, str], Exception] = {}
+        self.hung: set[tuple[str, str]] = set()
         self.busy = self.busiest = 0
         self.takes_s = 0.0
 
@@ -174,12 +215,14 @@ class TimedPlane(FakePlane):
             self.busiest = max(self.busiest, self.busy)
             await asyncio.sleep(self.takes_s)
             self.busy -= 1
+        if (what, name) in self.hung:
+            await asyncio.Event().wait()
         if (what, name) in self.refused:
             raise self.refused[what, name]
 
-    async def acquire_lease(self, node: str, lease_s: int, least: int = 0) -> AcquiredLease:
+    async def acquire_lease(self, node: str, lease_s: int, least: int = 0, *, fenced: bool = False) -> AcquiredLease:
         await self._called("acquire", node)
-        return await super().acquire_lease(node, lease_s, least)
+        return await super().acquire_lease(node, lease_s, least, fenced=fenced)
 
     async def register_node(self, node: dict[str, Any], report: AgentReport | None = None) -> None:
         await self._called("register", node["metadata"]["name"])
@@ -201,7 +244,7 @@ class TimedPlane(FakePlane):
         """Have hollow nodes for some time, in which things happen."""
 
         async def run() -> None:
-            running = asyncio.create_task(HollowNodes(self, hollow_shapes(nodes, 1, NodeShape())).run())
+            running = asyncio.create_task(hollow_nodes(self, nodes).run())
             for at, happens in then:
                 self.loop.call_at(at, happens)
             await asyncio.sleep(seconds)
@@ -222,6 +265,13 @@ class TimedPlane(FakePlane):
         given["spec"]["nodeName"] = node
         self.put(given)
 
+    def bind_deleted(self, name: str) -> None:
+        """A pod that is bound, and deleted already."""
+        given = pod(name=name)
+        given["spec"]["nodeName"] = "node-1"
+        given["metadata"] |= {"deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": 0}
+        self.put(given)
+
 
 def test_every_node_is_renewed_once_in_an_interval_and_not_all_at_once() -> None:
     plane = TimedPlane()
@@ -232,6 +282,26 @@ def test_every_node_is_renewed_once_in_an_interval_and_not_all_at_once() -> None
         assert found == [pytest.approx(at, abs=4 * TICK_S) for at in expected if at >= 5], "it was new before"
 
 
+def test_a_status_that_takes_long_delays_neither_its_nodes_lease_nor_other_pods() -> None:
+    plane = TimedPlane()
+    plane.hung |= {("report", "slow"), ("report", "slower")}
+    slow = [(at, partial(plane.bind, name)) for at, name in ((1.0, "slow"), (1.2, "slower"))]
+    plane.play(42, *slow, (2.0, plane.bind), nodes=1)
+    assert plane.times("report", "p")[0] == pytest.approx(2 + STARTED_S, abs=0.1)
+    assert len(plane.times("renew")) >= 4
+
+
+def test_deletions_that_take_long_delay_no_status() -> None:
+    plane = TimedPlane()
+    going = [f"going-{number}" for number in range(4)]
+    plane.hung |= {("delete", name) for name in going}
+    for at, name in enumerate(going):
+        plane.loop.call_at(1 + at / 4, partial(plane.bind_deleted, name))
+    plane.play(8, (4.0, plane.bind), nodes=1)
+    assert [len(plane.times("delete", name)) for name in going] == [1] * 4
+    assert plane.times("report", "p")[0] == pytest.approx(4 + STARTED_S, abs=0.1)
+
+
 def test_an_acknowledgement_counts_as_a_renewal() -> None:
     plane = TimedPlane()
     plane.play(21, (9, plane.bind), nodes=1)
@@ -239,6 +309,14 @@ def test_an_acknowledgement_counts_as_a_renewal() -> None:
     assert 9 + ACK_S <= first <= 9 + ACK_S + 2 * TICK_S
     assert second == pytest.approx(20, abs=4 * TICK_S), "not at 10"
     assert plane.renewals[0].acknowledged == 2, "the report of the pod that runs made another version meanwhile"
+
+
+@pytest.mark.parametrize("at, count", [(5.5 - ACK_S, 1), (4.5 - ACK_S, 2)], ids=["young", "old"])
+def test_an_acknowledgement_in_the_second_half_of_the_interval_saves_the_renewal(at: float, count: int) -> None:
+    plane = TimedPlane()
+    plane.unlisted.append("p")  # so that there is one version only
+    plane.play(12, (at, plane.tell_snapshot), nodes=1)
+    assert len(plane.times("renew")) == count
 
 
 def test_a_snapshot_is_acknowledged_again_soon_if_that_failed() -> None:
@@ -428,6 +506,21 @@ def test_a_watch_that_ends_begins_again() -> None:
 
     plane.play(10, (2, plane.cut), (3.2, come_back), (6, plane.bind), nodes=1)
     assert plane.times("report", "p") == [pytest.approx(6 + STARTED_S, abs=0.02)]
+
+
+def test_a_watch_that_cannot_begin_is_tried_again_at_even_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
+    plane = TimedPlane()
+    tried: list[float] = []
+    watch = plane.watch_nodes
+
+    def noted(node: str = "") -> Any:
+        tried.append(plane.loop.now)
+        return watch(node)
+
+    monkeypatch.setattr(plane, "watch_nodes", noted)
+    plane.play(5, (1, plane.cut), nodes=1)
+    assert len(tried) == 8, "the first one, and every half second since"
+    assert [after - before for before, after in pairwise(tried[1:])] == [pytest.approx(RETRY_S, abs=1e-4)] * 6
 
 
 def test_an_odd_object_does_not_end_a_watch() -> None:

@@ -109,3 +109,10 @@ def test_when_a_machine_is_short_of_something(
     monkeypatch.setattr(host, "_memory", lambda: {} if memory is None else {"MemAvailable": memory})
     monkeypatch.setattr("shutil.disk_usage", lambda _: Usage(0, 0, disk))
     assert pressure(tmp_path) == short
+
+
+def test_a_kernel_without_a_limit_of_processes_is_not_short_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(host, "_line", {"/proc/loadavg": "0 0 0 1/900 7", "/proc/sys/kernel/pid_max": ""}.__getitem__)
+    assert not pressure(tmp_path).pids

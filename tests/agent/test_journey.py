@@ -37,7 +37,12 @@ class Cluster:
 
     def situate(self, *words: str) -> str:
         done = subprocess.run(
-            [sys.executable, "-m", "situate", *words], cwd=self.directory, capture_output=True, text=True, check=False
+            [sys.executable, "-m", "situate", *words],
+            cwd=self.directory,
+            env={**os.environ, "PATH": os.defpath},  # containers inherit it, and must be able to reach what it names
+            capture_output=True,
+            text=True,
+            check=False,
         )
         assert done.returncode == 0, done.stderr
         return done.stdout

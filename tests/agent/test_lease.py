@@ -130,12 +130,22 @@ def test_a_lease_that_another_has_taken_is_over(tmp_path: Path) -> None:
 def test_an_agent_has_no_more_time_than_the_last_one_left_it(change: Any, closed: bool, tmp_path: Path) -> None:
     first = lease_of(FakePlane(), tmp_path)
     while_kept(first, first.held.wait)
+    first.pods_saved()
     found = json.loads((tmp_path / FENCE).read_text())
     found |= {name: found["renewed"] + value if isinstance(value, float) else value for name, value in change.items()}
     (tmp_path / FENCE).write_text(json.dumps(found))
     again = lease_of(FakePlane(), tmp_path)
     assert again.is_closed() == closed
     assert again.unbroken == (not closed), "pods of a checkpoint begin only if nobody else can have been given them"
+
+
+def test_an_agent_whose_predecessor_had_not_saved_the_pods_that_it_listed_waits_for_the_list(tmp_path: Path) -> None:
+    """The predecessor's checkpoint may be older than the fence: others may have the pods in it."""
+    first = lease_of(FakePlane(), tmp_path)
+    while_kept(first, first.held.wait)
+    again = lease_of(FakePlane(), tmp_path)
+    assert not again.is_closed()
+    assert not again.unbroken
 
 
 def test_an_agent_without_a_file_knows_nothing_of_the_last_one_and_an_unfenced_one_need_not(tmp_path: Path) -> None:
@@ -183,9 +193,9 @@ class TimedPlane(FakePlane):
         self.loop = loop
         self.asked: list[tuple[str, float, int]] = []
 
-    async def acquire_lease(self, node: str, lease_s: int, least: int = 0) -> Any:
+    async def acquire_lease(self, node: str, lease_s: int, least: int = 0, *, fenced: bool = False) -> Any:
         self.asked.append(("acquire", round(self.loop.now, 2), least))
-        return await super().acquire_lease(node, lease_s, least)
+        return await super().acquire_lease(node, lease_s, least, fenced=fenced)
 
     async def renew_lease(self, node: str, renewal: LeaseRenewal) -> None:
         self.asked.append(("renew", round(self.loop.now, 2), renewal.acknowledged))
@@ -302,6 +312,7 @@ def test_the_file_says_until_when_the_pods_may_run(tmp_path: Path) -> None:
         "boot": "boot",
         "renewed": pytest.approx(1_010, abs=NEARLY),
         "lease_s": 40,
+        "pods_known": False,
         "dead_by": pytest.approx(1_010 + CLOSES_S + STOP_MS / 1_000, abs=NEARLY),
     }
 
@@ -318,6 +329,16 @@ def test_who_takes_the_lease_from_another_waits_exactly_until_that_one_has_stopp
         kept.keep(waits_s + 0.5)
         assert not kept.lease.is_closed()
         assert [at for at, _ in kept.said] == [0, pytest.approx(waits_s, abs=NEARLY)]
+
+
+def test_nothing_is_promised_before_another_agent_must_have_stopped(tmp_path: Path) -> None:
+    with timed(tmp_path) as kept:
+        kept.plane.terms[NODE], kept.plane.lease_s = 7, 15
+        kept.keep(25)
+        assert [one.fenced for one in kept.plane.renewals] == [False, True]
+    with timed(tmp_path / "none", fenced=False) as kept:
+        kept.keep(15)
+        assert [one.fenced for one in kept.plane.renewals] == [False]
 
 
 def test_who_is_not_fenced_does_not_wait_for_another(tmp_path: Path) -> None:

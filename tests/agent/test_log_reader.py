@@ -185,8 +185,32 @@ def test_who_follows_sees_the_rest_of_a_file_that_was_rotated_and_then_the_next(
     def write(*numbers: int) -> Callable[[], None]:
         return lambda: writer.write(b"stdout", b"".join(b"line %d\n" % number for number in numbers), SECOND)
 
-    text = followed(path, monkeypatch, write(2), write(3), write(4, 5, 6, 7, 8, 9, 10), lambda: None, write(11))
+    rotated: list[Path] = []
+
+    def look() -> None:
+        opened = [one.readlink() for one in Path("/proc/self/fd").iterdir() if one.is_symlink()]
+        rotated.extend(one for one in opened if one.name.startswith("0.log."))
+
+    text = followed(path, monkeypatch, write(2), write(3), write(4, 5, 6, 7, 8, 9, 10), look, write(11))
     assert text == "".join(f"line {number}\n" for number in range(12))
+    assert rotated == [], "it closes what it has read"
+
+
+def test_who_follows_what_is_over_sees_all_files_though_the_newest_was_just_moved(tmp_path: Path) -> None:
+    path = tmp_path / "0.log"
+    log_of(path, 1)
+
+    def rotate_twice() -> bool:
+        if path.exists():
+            path.rename(tmp_path / "0.log.2")
+            log_of(tmp_path / "another", 2)
+            (tmp_path / "another").rename(tmp_path / "0.log.1")
+        return True
+
+    async def follow() -> bytes:
+        return b"".join([piece async for piece in read_log(path, LogQuery(follow=True), rotate_twice)])
+
+    assert asyncio.run(follow()).decode() == "line 0\nline 0\nline 1\n"
 
 
 def test_who_follows_from_the_end_sees_only_what_comes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

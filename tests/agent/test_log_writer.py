@@ -53,7 +53,9 @@ def test_a_full_file_makes_room_for_the_next_and_the_oldest_goes(tmp_path: Path)
 def test_one_file_is_begun_again_when_it_is_full(tmp_path: Path) -> None:
     written(tmp_path / "0.log", *(b"line-%04d\n" % number for number in range(30)), most=500, files=1)
     assert [one.name for one in tmp_path.iterdir()] == ["0.log"]
-    assert (tmp_path / "0.log").read_text().endswith("line-0029\n")
+    lines = (tmp_path / "0.log").read_text().splitlines()
+    assert [line.rpartition(" ")[2] for line in lines] == [f"line-{number:04d}" for number in range(30)][-len(lines) :]
+    assert len({len(line) for line in lines}) == 1, "nothing is left of the lines before"
 
 
 @pytest.mark.parametrize("files", [1, 2])

@@ -88,3 +88,12 @@ def test_a_watch_of_the_node_that_breaks_begins_again(here: TimedAgent) -> None:
 
     here.play(30, (3, here.plane.cut), (5.5, come_back), (15, lambda: here.plane.think("Unknown")))
     assert here.plane.times("register", NODE) == near(0, 15)
+
+
+def test_a_version_of_the_node_that_was_overtaken_is_ignored(here: TimedAgent) -> None:
+    def say(version: int, ready: str) -> None:
+        here.plane.nodes_held[NODE]["metadata"]["resourceVersion"] = str(version)
+        here.plane.think(ready)
+
+    here.play(30, (3, lambda: say(7, "True")), (5, lambda: say(6, "Unknown")), (9, lambda: say(7, "Unknown")))
+    assert here.plane.times("register", NODE) == near(0, 9)

@@ -1,5 +1,6 @@
 """What is next for a pod's containers."""
 
+from dataclasses import replace
 from typing import Any, Literal
 
 import pytest
@@ -45,10 +46,11 @@ def over(
     ago_s: int = 0,
     waited_s: int = 0,
     ran_s: int = 1,
+    reason: str = "",
 ) -> ContainerState:
     end = NOW - ago_s * SECOND
     run = Run(attempt, waited_s * 1_000, "exited", started_ns=end - ran_s * SECOND, finished_ns=end, code=code)
-    return ContainerState({"name": name}, kind, (run,))
+    return ContainerState({"name": name}, kind, (replace(run, reason=reason),))
 
 
 def starts(*containers: ContainerState, policy: str = "Always", ending: bool = False) -> list[str]:
@@ -111,6 +113,9 @@ def test_what_has_ended_is_begun_again_as_the_policy_says(policy: str, code: int
         pytest.param([over("i", "init", 1), never("a")], "Never", "Failed", id="an init container did not end well"),
         pytest.param([over("i", "init", 1), never("a")], "OnFailure", "", id="and will be tried again"),
         pytest.param([over("a")], "Always", "", id="what restarts always never ends"),
+        pytest.param([over("a", reason="Fenced")], "OnFailure", "", id="what the fence ended is not done"),
+        pytest.param([over("a", reason="Fenced")], "Never", "Failed", id="and has failed if it must not run again"),
+        pytest.param([over("i", "init", reason="Fenced"), never("a")], "Never", "Failed", id="as an init container"),
     ],
 )
 def test_how_a_pod_ends(containers: list[ContainerState], policy: str, outcome: str) -> None:
@@ -156,6 +161,14 @@ def test_how_long_it_waits(attempt: int, waited_s: int, ran_s: int, expected_s: 
     assert later.start == [ContainerStart("a", attempt + 1, expected_s * 1_000)]
 
 
+@pytest.mark.parametrize("kind", ["init", "main", "sidecar"])
+@pytest.mark.parametrize("code", [0, 137])
+def test_what_the_fence_ended_runs_again_at_once_with_no_backoff_to_follow(kind: Kind, code: int) -> None:
+    fenced = over("a", kind, code, attempt=9, waited_s=200, reason="Fenced")
+    made = compute_pod_actions(pod("OnFailure"), [fenced, never("b")], NOW, BACKOFF, ending=False)
+    assert made.start[0] == ContainerStart("a", 10, 0)
+
+
 @given(st.integers(min_value=1, max_value=40))
 def test_waits_never_shrink_while_runs_are_short(restarts: int) -> None:
     waited, run = [], Run(0, 0, "exited")
@@ -194,6 +207,7 @@ def test_containers_come_in_start_order_and_a_sidecar_is_an_init_container_that_
         pytest.param(over("i", "init", 1), "Always", True, id="also with Always"),
         pytest.param(over("i", "init", 1), "Never", False, id="but not with Never"),
         pytest.param(over("i", "init", 0), "Always", False, id="nor one that is done"),
+        pytest.param(over("i", "init", reason="Fenced"), "OnFailure", True, id="one that the fence ended is not"),
     ],
 )
 def test_which_containers_run_again(container: ContainerState, policy: str, again: bool) -> None:

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
+from agent import timed
 from agent.timed import TimedAgent, scripted
 from agent.world import NODE, pod
 from situate.agent import agent, pod_manager
 from situate.agent.checkpoint import load, save
-from situate.agent.control_plane import NotServedError, PodUpdate, SnapshotUpdate
+from situate.agent.control_plane import ControlPlaneError, LeaseLostError, NotServedError, PodUpdate, SnapshotUpdate
 from situate.agent.pod_manager import CHECKPOINT, RETRY_S, PodManager
 from situate.agent.worker import PodWorker
 from situate.core.reconcile.nodes.fencing import STOP_MS, agent_stops_ms
@@ -76,6 +77,12 @@ def test_a_snapshot_with_a_pod_that_was_not_seen_is_not_acknowledged(here: Timed
     acknowledged = [at for what, version, at in here.plane.calls if what == "renew" and version != "0"]
     assert acknowledged
     assert min(acknowledged) >= 5
+
+
+def test_a_node_that_is_not_registered_has_no_snapshot_to_watch(here: TimedAgent) -> None:
+    here.plane.refused["register"] = ControlPlaneError("busy")
+    here.play(6)
+    assert here.plane.asked_since == []
 
 
 def test_an_older_snapshot_changes_nothing(here: TimedAgent, tmp_path: Path) -> None:
@@ -184,9 +191,10 @@ def test_an_announced_pod_that_goes_before_its_snapshot_comes_is_stopped(here: T
     here.play(5, (1, put(here)))
     (tmp_path / CHECKPOINT).unlink()
     here.plane.unlisted.append("p")
-    here.play(8, (4, lambda: here.plane.drop("p")))
+    here.play(30, (4, lambda: here.plane.drop("p")), (20, here.plane.cut), (22, come_back(here)))
     assert here.runtime.times("terminate") == near(9)
     assert here.runtime.held == {}
+    assert len(here.runtime.times("forget", "uid-p")) == 1, "not again after the next list"
 
 
 # -- changes ---------------------------------------------------------------------------------------------------------
@@ -281,6 +289,18 @@ def test_a_watch_of_pods_that_breaks_begins_again(here: TimedAgent) -> None:
     assert here.runtime.times("terminate") == near(9)
 
 
+def test_a_defect_in_the_watch_ends_the_agent(here: TimedAgent, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever started it starts it again; one that cannot see its pods must not keep its lease."""
+
+    def broken(_node: str) -> Any:
+        raise LookupError("broken")
+
+    monkeypatch.setattr(here.plane, "watch_pods", broken)
+    here.play(40)
+    assert here.plane.calls
+    assert max(at for _, _, at in here.plane.calls) < 1
+
+
 def test_a_pod_that_went_while_nobody_watched_is_stopped_by_the_next_list(here: TimedAgent) -> None:
     here.play(12, (1, put(here)), (4, here.plane.cut), (5, here.plane.pods_held.clear), (6.5, come_back(here)))
     (stopped,) = here.runtime.times("terminate")
@@ -301,6 +321,26 @@ def test_without_its_lease_a_node_stops_its_pods_and_starts_them_when_it_has_lis
     assert here.runtime.times("start")[1] >= 45
 
 
+def test_containers_that_the_fence_stopped_start_at_once_however_often_that_happened(here: TimedAgent) -> None:
+    cuts = [(at, here.plane.cut) for at in (5, 65, 125, 185)]
+    returns = [(at + 40, come_back(here)) for at in (5, 65, 125, 185)]
+    here.play(240, (1, put(here, scripted("stay"))), *cuts, *returns)
+    starts = here.runtime.times("start")
+    assert len(starts) == 5
+    assert all(45 <= at - 60 * number <= 45 + RETRY_S + 0.2 for number, at in enumerate(starts[1:]))
+    assert here.plane.said("BackOff") == []
+
+
+def test_work_that_the_fence_interrupted_is_not_done_even_if_it_exits_with_0(here: TimedAgent) -> None:
+    here.play(60, (1, put(here, scripted("obey"), restartPolicy="OnFailure")), (5, here.plane.cut))
+    assert here.runtime.times("start") == [1]
+    here.plane.away = False
+    here.play(20)  # another agent, which must know it, too
+    assert len(here.runtime.times("start")) == 2
+    assert here.plane.phase() == "Running"
+    assert here.plane.state()["lastState"]["terminated"]["reason"] == "Fenced"
+
+
 def test_an_agent_that_ends_its_pods_kills_those_that_do_not_stop(tmp_path: Path) -> None:
     here = TimedAgent(tmp_path, ends_pods=True)
     here.play(5, (1, put(here, scripted("hang"))), (1, put(here, name="q", uid="uid-q")))
@@ -309,6 +349,45 @@ def test_an_agent_that_ends_its_pods_kills_those_that_do_not_stop(tmp_path: Path
     assert all(runs[-1].is_over for one in here.runtime.held.values() for runs in one.values())
     assert here.runtime.times("close", "")
     here.loop.close()
+
+
+def test_an_agent_that_ends_kills_what_never_started_and_waits_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = TimedAgent(tmp_path, ends_pods=True)
+    runtime = here.runtime
+
+    def kill(uid: str, name: str) -> None:
+        runtime.note("kill", name)
+        here.loop.call_later(1, lambda: runtime.end(uid, name, 137))
+
+    monkeypatch.setattr(runtime, "kill", kill)
+    monkeypatch.setattr(timed, "START_S", 1_000)
+    here.play(5, (1, put(here)))
+    (killed,), (closed,) = runtime.times("kill"), runtime.times("close", "")
+    assert killed == pytest.approx(5 + agent.SHUT_DOWN_S, abs=0.3)
+    assert closed == pytest.approx(killed + 1, abs=0.3)
+    assert runtime.held["uid-p"]["c"][-1].is_over
+    here.loop.close()
+
+
+def test_what_is_left_of_a_pod_that_is_gone_is_ended_once(here: TimedAgent) -> None:
+    here.play(5, (1, put(here)))
+    del here.plane.pods_held["p"]
+    here.play(60, (20, here.plane.cut), (25, come_back(here)))
+    assert len(here.runtime.times("terminate")) == 1
+    assert len(here.runtime.times("forget", "uid-p")) == 1, "not again after the next list"
+
+
+def test_an_agent_whose_node_another_has_taken_ends_and_its_containers_with_it(here: TimedAgent) -> None:
+    def take() -> None:
+        here.plane.refused["renew"] = LeaseLostError("another agent")
+
+    here.play(60, (1, put(here)), (5, take))
+    (closed,) = here.runtime.times("close", "")
+    assert closed < 30
+    assert len(here.runtime.times("terminate")) == 1
+    assert here.runtime.held["uid-p"]["c"][-1].is_over
 
 
 def test_an_agent_that_leaves_its_pods_alone_asks_none_to_stop(here: TimedAgent) -> None:

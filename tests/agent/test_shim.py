@@ -2,6 +2,7 @@
 
 import json
 import os
+import selectors
 import signal
 import subprocess
 import sys
@@ -34,6 +35,7 @@ def test_what_a_process_writes_just_before_it_exits_is_in_the_log(
     def write_meanwhile(_numbers: bytes) -> None:
         os.write(output_end, b"the last line\n")
         os.close(output_end)
+        os.write(wakeup_end, bytes([signal.SIGTERM]))  # too late to matter
 
     monkeypatch.setattr(made, "_signalled", write_meanwhile)
     monkeypatch.setattr(made, "_has_started", lambda: None)
@@ -46,6 +48,7 @@ def test_what_a_process_writes_just_before_it_exits_is_in_the_log(
         for one in (wakeup, wakeup_end, output):
             os.close(one)
     assert (tmp_path / "0.log").read_text().endswith(" stdout F the last line\n")
+    assert made._reason == "Completed"
 
 
 def test_a_last_line_without_an_end_is_in_the_log(tmp_path: Path) -> None:
@@ -169,3 +172,63 @@ def test_what_is_written_about_a_run_is_whole(tmp_path: Path) -> None:
     assert not (tmp_path / "ended.new").exists()
     made._order["directory"] = str(tmp_path / "none")
     made._write("ended", {"code": 3})  # the run counts as lost
+
+
+# -- the process itself ----------------------------------------------------------------------------------------------
+
+MAIN = """
+import ctypes, json, os, sys
+from situate.agent import shim
+
+class Shim:
+    def __init__(self, order, log):
+        pass
+
+    def run(self):
+        libc, got = ctypes.CDLL(None), ctypes.c_int()
+        libc.prctl(37, ctypes.byref(got))
+        nice = os.getpriority(os.PRIO_PROCESS, 0)
+        opened = sorted(int(one) for one in os.listdir("/proc/self/fd"))
+        print(json.dumps([got.value, libc.prctl(3), os.umask(0), nice, opened]))
+
+shim._Shim = Shim
+for number in (shim.LOCK_FD, shim.READY_FD, 9):
+    os.dup2(2, number)
+shim.main()
+"""
+
+
+def test_a_shim_adopts_orphans_keeps_its_memory_to_itself_and_closes_what_is_not_its_own(tmp_path: Path) -> None:
+    order = json.dumps({"log": str(tmp_path / "0.log"), "log_bytes": 1, "log_files": 1})
+    done = subprocess.run([sys.executable, "-c", MAIN], input=order, capture_output=True, check=True, text=True)
+    subreaper, dumpable, mask, nice, opened = json.loads(done.stdout)
+    assert (subreaper, dumpable, mask) == (1, 0, 0o077)
+    assert nice == (shim.NICE if os.geteuid() == 0 else os.getpriority(os.PRIO_PROCESS, 0))
+    assert 9 not in opened
+    assert {shim.LOCK_FD, shim.READY_FD} <= {*opened}
+
+
+def drained(tmp_path: Path, *, open_end: bool) -> bool:
+    """Whether the shim waits for nothing more after the rest of the output."""
+    output, output_end = os.pipe()
+    os.write(output_end, b"the rest\n")
+    if not open_end:
+        os.close(output_end)
+    try:
+        with selectors.DefaultSelector() as selector:
+            selector.register(output, selectors.EVENT_READ)
+            shim_in(tmp_path)._drain(selector, {output: b"stderr"})
+            return not selector.get_map()
+    finally:
+        os.close(output)
+        if open_end:
+            os.close(output_end)
+
+
+def test_the_rest_of_the_output_is_read_to_its_end_but_not_for_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert drained(tmp_path, open_end=False)
+    assert (tmp_path / "0.log").read_text().endswith(" stderr F the rest\n")
+    monkeypatch.setattr(shim, "DRAIN_S", 0.01)
+    assert not drained(tmp_path, open_end=True), "somebody who was not killed has it open"

@@ -294,6 +294,18 @@ def test_a_status_that_cannot_be_reported_is_tried_again_ever_later(here: TimedA
     assert here.plane.phase() == "Running"
 
 
+def test_after_a_report_that_succeeds_the_next_one_is_tried_again_soon(here: TimedAgent) -> None:
+    busy = ControlPlaneError("busy")
+    here.plane.refused["report"] = busy
+
+    def fail_again() -> None:
+        here.plane.refused["report"] = busy
+        here.runtime.end("uid-p", "c", 1)
+
+    here.play(45, (1, put(here, STAY)), (20, here.plane.refused.clear), (40, fail_again))
+    assert [at for at in here.plane.times("report") if at >= 40][:3] == near(40, 40.5, 41.5)
+
+
 def test_a_status_that_could_not_be_reported_is_reported_when_the_pod_is_seen_again(here: TimedAgent) -> None:
     here.plane.refused["report"] = ControlPlaneError("busy")
 

@@ -21,7 +21,8 @@ NANO = 1_000_000_000
 
 
 def scripted(*script: str, name: str = "c", **more: Any) -> dict[str, Any]:
-    """`stay`: until it is asked to stop; `exit CODE SECONDS`; `hang`: until it is killed."""
+    """`stay`: until it is asked to stop; `obey`: the same, with exit code 0; `exit CODE SECONDS`; `hang`: until it is
+    killed."""
     return container(name, *script, **more)
 
 
@@ -82,7 +83,7 @@ class ScriptedRuntime:
         self.note("terminate", name)
         order = next(one for one in reversed(self.orders) if (one.pod, one.container) == (pod, name))
         if order.argv[0] != "hang":
-            self.end(pod, name, 143)
+            self.end(pod, name, 0 if order.argv[0] == "obey" else 143)
 
     def kill(self, pod: str, name: str) -> None:
         self.note("kill", name)

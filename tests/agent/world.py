@@ -167,7 +167,7 @@ class FakePlane:
         self.node_reports.append(report)
         self.nodes_held[node["metadata"]["name"]] = node
 
-    async def acquire_lease(self, node: str, lease_s: int, least: int = 0) -> AcquiredLease:
+    async def acquire_lease(self, node: str, lease_s: int, least: int = 0, *, fenced: bool = False) -> AcquiredLease:
         self._check()
         before = self.terms.get(node, 0)
         taken = AcquiredLease(max(before + 1, least), before, self.lease_s)

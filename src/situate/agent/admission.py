@@ -11,10 +11,10 @@ from typing import Any, Final
 import msgspec
 
 from situate.agent.pod_status import TerminationReason
+from situate.core.model.eligibility import run_refusals
+from situate.core.model.ledger import allocatable_of, amounts_of, room
 from situate.core.model.node import Node
 from situate.core.model.pod import Pod
-from situate.server.placing.eligibility import run_refusals
-from situate.server.placing.ledger import allocatable_of, amounts_of, room
 
 OUT_OF: Final = "Pod was rejected: Node didn't have enough resource: {}, requested: {}, used: {}, capacity: {}"
 MOST_CONTAINERS: Final = 100

@@ -151,6 +151,7 @@ class NodeAgent:
             assign_ports=self.pods.assign_ports,
             security=self._settings.security,
             stop_within_s=self._stop_within_s,
+            is_fenced=self._lease.is_closed,
             may_start=lambda: self.pods.is_current,
             next_report=self._lease.next_report,
             wall_ns=self._clock.wall_ns,
@@ -176,13 +177,9 @@ class NodeAgent:
 
 @contextlib.contextmanager
 def _only_one(path: Path) -> Any:
-    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(lock)
-        raise AgentError(f"{path.parent}: another agent runs here") from None
-    try:
+    with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600)) as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise AgentError(f"{path.parent}: another agent runs here") from None
         yield
-    finally:
-        os.close(lock)

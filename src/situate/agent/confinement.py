@@ -97,8 +97,8 @@ def landlock_version() -> int:
 
 def restrict_writes(paths: Sequence[str]) -> None:
     """Let this process and its children write below these paths only. Paths that do not exist are left out."""
-    wanted = struct.pack("<QQ", LANDLOCK_WRITES, 0)
-    rules = int(_libc.syscall(LANDLOCK_CREATE_RULESET, wanted, ctypes.c_size_t(8), 0))
+    wanted = struct.pack("<Q", LANDLOCK_WRITES)
+    rules = int(_libc.syscall(LANDLOCK_CREATE_RULESET, wanted, ctypes.c_size_t(len(wanted)), 0))
     _check(rules, "landlock")
     for path in paths:
         try:

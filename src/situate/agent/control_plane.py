@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
 from situate.core.reconcile.nodes.reports import AgentReport
@@ -48,6 +48,8 @@ class LeaseRenewal(NamedTuple):
     lease_s: int
     acknowledged: int = 0
     """The version of the node's snapshot that the agent has saved; 0: none."""
+    fenced: bool = False
+    """The agent promises to stop its pods before the lease can count as expired."""
 
 
 class StatusOrigin(NamedTuple):
@@ -59,6 +61,14 @@ class StatusOrigin(NamedTuple):
 
 
 NO_ORIGIN: Final = StatusOrigin()
+
+
+class StatusReport(NamedTuple):
+    """A pod, and its status."""
+
+    pod: dict[str, Any]
+    status: dict[str, Any]
+    origin: StatusOrigin = NO_ORIGIN
 
 
 class ControlPlaneError(Exception):
@@ -80,8 +90,9 @@ class NotServedError(ControlPlaneError):
 class ControlPlane(Protocol):
     """Every method raises ControlPlaneError. A watch without a node name covers all nodes and never ends."""
 
-    async def acquire_lease(self, node: str, lease_s: int, least: int = 0) -> AcquiredLease:
-        """Take the node's lease in a new term: greater than the last one, and at least `least`."""
+    async def acquire_lease(self, node: str, lease_s: int, least: int = 0, *, fenced: bool = False) -> AcquiredLease:
+        """Take the node's lease in a new term: greater than the last one, and at least `least`. `fenced`: as in a
+        renewal, unless another agent had the lease in the term before `least`."""
 
     async def renew_lease(self, node: str, renewal: LeaseRenewal) -> None:
         """Raises LeaseLostError."""
@@ -110,3 +121,14 @@ class ControlPlane(Protocol):
 
     async def delete_pod(self, pod: dict[str, Any]) -> None:
         """Delete a pod that was being deleted and has stopped."""
+
+
+class BatchingControlPlane(Protocol):
+    """A control plane that takes several writes at once. Each has an outcome of its own: what the call for one would
+    raise, or None."""
+
+    async def renew_leases(
+        self, renewals: Sequence[tuple[str, LeaseRenewal]]
+    ) -> Sequence[ControlPlaneError | None]: ...
+
+    async def report_statuses(self, reports: Sequence[StatusReport]) -> Sequence[ControlPlaneError | None]: ...

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
+from http import HTTPStatus
 from typing import Any, Final
 
 import msgspec
@@ -24,18 +25,27 @@ from situate.agent.control_plane import (
     StaleError,
     StatusOrigin,
 )
-from situate.agent.node_objects import LEASES, acquired_after, check_term, lease_body, with_report
+from situate.agent.node_objects import (
+    LEASES,
+    acquired_after,
+    acquisition,
+    check_term,
+    lease_annotations,
+    lease_body,
+    with_report,
+)
 from situate.core.changes import Change, ObjectGone, ObjectSeen
 from situate.core.model.base import Model
-from situate.core.reconcile.nodes.reports import ACKNOWLEDGED, AgentReport
+from situate.core.reconcile.nodes.reports import AgentReport
 from situate.kube.access import Access
 from situate.kube.client import REQUEST_S, Client
 from situate.kube.discovery import served_version
 from situate.kube.errors import ApiError
 from situate.kube.kinds import WatchedKind
-from situate.kube.reflector import Reflector
+from situate.kube.reflector import LineBatches, ListWatchClient, Reflector
 from situate.wire.bodies import micro_time
 from situate.wire.metadata import Metadata, decode_metadata
+from situate.wire.snapshot_increments import ACCEPT, IncrementReader, MissedError
 from situate.wire.watch import RawReader
 
 MERGE: Final = "application/merge-patch+json"
@@ -48,6 +58,7 @@ OWN_AUTHORITIES: Final = 8
 TRIES: Final = 5
 """How often to write a lease that others write as well."""
 CONTENDED: Final = "other clients keep writing the lease of node {}"
+SLICE_PATH: Final = "/apis/resource.k8s.io/v1/resourceslices"
 BOUND: Final = "spec.nodeName!="
 LEASE_PATH: Final = f"/apis/coordination.k8s.io/v1/namespaces/{LEASES}/leases"
 SNAPSHOTS: Final = WatchedKind(Model, "nodesnapshots", "situate.dev", ("v1alpha1",))
@@ -85,7 +96,7 @@ class HttpControlPlane:
 
     # -- the lease ---------------------------------------------------------------------------------------------------
 
-    async def acquire_lease(self, node: str, lease_s: int, least: int = 0) -> AcquiredLease:
+    async def acquire_lease(self, node: str, lease_s: int, least: int = 0, *, fenced: bool = False) -> AcquiredLease:
         for _ in range(TRIES):
             found = await self._get(f"{LEASE_PATH}/{node}", LEASE_CALL_S)
             spec = {} if found is None else found["spec"]
@@ -95,7 +106,7 @@ class HttpControlPlane:
                 acquired = acquired_after(spec, least)
             now = micro_time(time.time_ns())
             self._acquiring[node] = (now, acquired)
-            if await self._write_lease(node, LeaseRenewal(acquired.term, lease_s), found, now):
+            if await self._write_lease(node, acquisition(acquired, lease_s, least, fenced=fenced), found, now):
                 del self._acquiring[node]
                 return acquired
         raise ControlPlaneError(CONTENDED.format(node))
@@ -119,9 +130,7 @@ class HttpControlPlane:
         method, path = "POST", LEASE_PATH
         if found is not None:
             meta = {name: value for name, value in found["metadata"].items() if name != "managedFields"}
-            annotations = meta.get("annotations", {})
-            if renewal.acknowledged:
-                annotations = {**annotations, ACKNOWLEDGED: str(renewal.acknowledged)}
+            annotations = lease_annotations(meta.get("annotations", {}), renewal, body["spec"]["renewTime"])
             body = {**found, "metadata": {**meta, "annotations": annotations}, "spec": body["spec"]}
             method, path = "PUT", f"{LEASE_PATH}/{node}"
         with _errors():
@@ -152,7 +161,7 @@ class HttpControlPlane:
             if await served_version(self._client, SNAPSHOTS) is None:
                 raise NotServedError("the server has no NodeSnapshots")
         kind = replace(SNAPSHOTS, field_selector=f"metadata.name={node}" if node else "")
-        async for change in self._follow(kind, str(since or "")):
+        async for change in self._follow(kind, str(since or ""), _IncrementClient(self._client)):
             if change is not None:
                 meta, body = change
                 yield SnapshotUpdate(meta.name, int(meta.resource_version), body)
@@ -168,7 +177,9 @@ class HttpControlPlane:
                 seen = True
                 yield NodeUpdate(change[0].name, change[1])
 
-    async def _follow(self, kind: WatchedKind, since: str = "") -> AsyncIterator[tuple[Metadata, bytes | None] | None]:
+    async def _follow(
+        self, kind: WatchedKind, since: str = "", client: ListWatchClient | None = None
+    ) -> AsyncIterator[tuple[Metadata, bytes | None] | None]:
         """The objects, then None when the initial list is complete, then every change."""
         updates: asyncio.Queue[tuple[Metadata, bytes | None] | None] = asyncio.Queue()
 
@@ -176,7 +187,7 @@ class HttpControlPlane:
             for change in changes:
                 updates.put_nowait(_read(change))
 
-        reflector = Reflector(self._client, kind, put, reader=RawReader(), since=since)
+        reflector = Reflector(client or self._client, kind, put, reader=RawReader(), since=since)
 
         async def put_end_of_list() -> None:
             await reflector.synced.wait()
@@ -205,6 +216,27 @@ class HttpControlPlane:
 
     async def get(self, kind: str, namespace: str, name: str) -> dict[str, Any] | None:
         return await self._get(_path(kind, namespace, name))
+
+    async def list_slices(self, node: str) -> list[dict[str, Any]]:
+        found = await self._get(f"{SLICE_PATH}?fieldSelector=spec.nodeName%3D{node}") or {}
+        items: list[dict[str, Any]] = found.get("items") or []
+        return items
+
+    async def put_slice(self, body: dict[str, Any]) -> None:
+        with _errors():
+            try:
+                await self._client.request("POST", SLICE_PATH, body=_encode(body))
+                return
+            except ApiError as error:
+                if not error.conflict:
+                    raise
+        await self._patch(
+            f"{SLICE_PATH}/{body['metadata']['name']}", {"metadata": body["metadata"], "spec": body["spec"]}
+        )
+
+    async def delete_slice(self, name: str) -> None:
+        with _errors(may_be_stale=True):
+            await self._client.request("DELETE", f"{SLICE_PATH}/{name}")
 
     async def record_event(self, event: dict[str, Any]) -> None:
         root = f"/api/v1/namespaces/{event['metadata']['namespace']}/events"
@@ -239,6 +271,36 @@ class HttpControlPlane:
             await self._client.request("PATCH", path, body=_encode(body), content_type=content_type)
 
 
+class _IncrementClient:
+    """A client that watches NodeSnapshots by increments where the server sends them, and reads them whole."""
+
+    def __init__(self, client: Client) -> None:
+        self.request = client.request
+        self._client = client
+
+    @asynccontextmanager
+    async def stream(
+        self, path: str, *, params: Mapping[str, str] | None = None, idle_s: float
+    ) -> AsyncIterator[_WholeSnapshots]:
+        async with self._client.stream(path, params=params, accept=ACCEPT, idle_s=idle_s) as lines:
+            yield _WholeSnapshots(lines)
+
+
+class _WholeSnapshots:
+    """The lines of one watch. An increment that does not apply ends it as if its version were too old (410), so that
+    the reflector lists everything."""
+
+    def __init__(self, lines: LineBatches) -> None:
+        self._lines = lines
+        self._reader = IncrementReader()
+
+    async def batch(self) -> list[bytes]:
+        try:
+            return [self._reader.line(line) for line in await self._lines.batch()]
+        except (MissedError, msgspec.DecodeError) as error:
+            raise ApiError(HTTPStatus.GONE, "Expired", str(error)) from None
+
+
 @contextmanager
 def _errors(*, may_be_stale: bool = False) -> Iterator[None]:
     """Turn an ApiError into a ControlPlaneError, or into a StaleError if the object is gone or has changed."""
@@ -265,6 +327,8 @@ def _path(kind: str, namespace: str, name: str) -> str:
     match kind:
         case "ConfigMap" | "Secret":
             return f"/api/v1/namespaces/{namespace}/{kind.lower()}s/{name}"
+        case "ResourceClaim":
+            return f"/apis/resource.k8s.io/v1/namespaces/{namespace}/resourceclaims/{name}"
         case "Node":
             return f"/api/v1/nodes/{name}"
         case _:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from http import HTTPStatus
@@ -19,16 +19,29 @@ from situate.agent.control_plane import (
     SnapshotUpdate,
     StaleError,
     StatusOrigin,
+    StatusReport,
 )
-from situate.agent.node_objects import LEASES, acquired_after, check_term, lease_body, with_own, with_report
+from situate.agent.node_objects import (
+    LEASES,
+    acquired_after,
+    acquisition,
+    check_term,
+    lease_annotations,
+    lease_body,
+    with_own,
+    with_report,
+)
 from situate.agent.pod_status import merge_status
-from situate.core.reconcile.nodes.reports import ACKNOWLEDGED, AgentReport
+from situate.core.reconcile.nodes.reports import REPORT, AgentReport
+from situate.loop.drive import describe_error
 from situate.server.errors import StatusError
 from situate.server.placing.bind_transaction import BINDING_VERSION
+from situate.server.registry.batch import Modification
+from situate.server.registry.ports import StatusWrite
 from situate.server.registry.registry import Registry
 from situate.server.registry.stored_object import StoredObject
 from situate.server.registry.watchers import WatchEvent
-from situate.server.requests import Caller, DeleteOptions, Object, Target, WatchOptions
+from situate.server.requests import SYSTEM, Caller, DeleteOptions, Object, Target, WatchOptions
 from situate.server.resources import BY_KIND
 from situate.wire.bodies import micro_time
 
@@ -37,7 +50,13 @@ NODES: Final = BY_KIND["v1", "Node"]
 LEASE: Final = BY_KIND["coordination.k8s.io/v1", "Lease"]
 EVENTS: Final = BY_KIND["v1", "Event"]
 SNAPSHOTS: Final = BY_KIND["situate.dev/v1alpha1", "NodeSnapshot"]
-READ: Final = {"ConfigMap": BY_KIND["v1", "ConfigMap"], "Secret": BY_KIND["v1", "Secret"], "Node": NODES}
+SLICES: Final = BY_KIND["resource.k8s.io/v1", "ResourceSlice"]
+READ: Final = {
+    "ConfigMap": BY_KIND["v1", "ConfigMap"],
+    "Secret": BY_KIND["v1", "Secret"],
+    "Node": NODES,
+    "ResourceClaim": BY_KIND["resource.k8s.io/v1", "ResourceClaim"],
+}
 BOUND: Final = "spec.nodeName!="
 STALE: Final = (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT)
 
@@ -60,41 +79,48 @@ class LocalControlPlane:
             return {**made, "status": with_own(found.get("status", {}), body["status"])}
 
         with _errors(HTTPStatus.CONFLICT):
-            await self._create_or_modify(Target(NODES, "", name, "status"), body, change, _caller(name))
+            request = _status_write(report)
+            await self._create_or_modify(Target(NODES, "", name, "status"), body, change, _caller(name), request)
 
-    async def acquire_lease(self, node: str, lease_s: int, least: int = 0) -> AcquiredLease:
+    async def acquire_lease(self, node: str, lease_s: int, least: int = 0, *, fenced: bool = False) -> AcquiredLease:
         acquired = AcquiredLease(max(least, 1))
 
         def change(found: Object, held: StoredObject) -> Object:
             nonlocal acquired
             acquired = acquired_after(found.get("spec", {}), least)
-            return {**found, "spec": _lease(node, LeaseRenewal(acquired.term, lease_s))["spec"]}
+            return _renewed(found, node, acquisition(acquired, lease_s, least, fenced=fenced))
 
-        body = _lease(node, LeaseRenewal(acquired.term, lease_s))
+        body = _lease(node, acquisition(acquired, lease_s, least, fenced=fenced))
         with _errors():
             await self._create_or_modify(Target(LEASE, LEASES, node), body, change, _caller(node))
         return acquired
 
     async def renew_lease(self, node: str, renewal: LeaseRenewal) -> None:
-        body = _lease(node, renewal)
-
-        def change(found: Object, held: StoredObject) -> Object:
-            check_term(node, found.get("spec", {}), renewal)
-            found["spec"].update(body["spec"])
-            if renewal.acknowledged:
-                found["metadata"].setdefault("annotations", {})[ACKNOWLEDGED] = str(renewal.acknowledged)
-            return found
-
+        change = _renewing(node, renewal)
         with _errors():
-            await self._create_or_modify(Target(LEASE, LEASES, node), body, change, _caller(node))
+            target = Target(LEASE, LEASES, node)
+            await self._create_or_modify(target, _lease(node, renewal), change, _caller(node))
+
+    async def renew_leases(self, renewals: Sequence[tuple[str, LeaseRenewal]]) -> Sequence[ControlPlaneError | None]:
+        changes = [Modification(Target(LEASE, LEASES, node), _renewing(node, renewal)) for node, renewal in renewals]
+        outcomes = await self._together(changes)
+        for at, (node, renewal) in enumerate(renewals):
+            if outcomes[at] is not None and self._registry.cache.get(LEASE, LEASES, node) is None:  # it was deleted
+                outcomes[at] = await _outcome(self.renew_lease(node, renewal))
+        return outcomes
 
     async def _create_or_modify(
-        self, target: Target, body: Object, change: Callable[[Object, StoredObject], Object], caller: Caller
+        self,
+        target: Target,
+        body: Object,
+        change: Callable[[Object, StoredObject], Object],
+        caller: Caller,
+        request: StatusWrite | None = None,
     ) -> None:
         if self._registry.cache.get(target.resource, target.namespace, target.name) is None:
             await self._registry.create(Target(target.resource, target.namespace), body, caller)
         else:
-            await self._registry.modify(target, change, caller)
+            await self._registry.modify(target, change, caller, altered=False, request=request)
 
     async def watch_pods(self, node: str = "") -> AsyncIterator[PodUpdate]:
         fields = f"spec.nodeName={node}" if node else BOUND
@@ -143,21 +169,44 @@ class LocalControlPlane:
     async def report_status(
         self, pod: dict[str, Any], status: dict[str, Any], origin: StatusOrigin = NO_ORIGIN
     ) -> None:
-        meta, node = pod["metadata"], pod["spec"]["nodeName"]
-
-        def change(found: Object, held: StoredObject) -> Object:
-            if found["metadata"]["uid"] != meta["uid"] or found["spec"].get("nodeName") != node:
-                raise StatusError(HTTPStatus.CONFLICT, "Conflict", "the pod is another one, or was bound again")
-            made = with_report(_with_version(found, origin.version), origin.report)
-            return {**made, "status": merge_status(found.get("status", {}), status)}
-
+        report = _reporting(StatusReport(pod, status, origin))
         with _errors(*STALE):
-            target = Target(PODS, meta["namespace"], meta["name"], "status")
-            await self._registry.modify(target, change, _caller(node))
+            await self._registry.modify(
+                report.target, report.change, _caller(pod["spec"]["nodeName"]), altered=False, request=report.request
+            )
+
+    async def report_statuses(self, reports: Sequence[StatusReport]) -> Sequence[ControlPlaneError | None]:
+        return await self._together([_reporting(one) for one in reports], *STALE)
+
+    async def _together(self, changes: Sequence[Modification], *stale: int) -> list[ControlPlaneError | None]:
+        try:
+            outcomes = await self._registry.modify_each(changes)
+        except StatusError as error:
+            outcomes = [error] * len(changes)
+        return [None if one is None else _control_plane_error(one, stale) for one in outcomes]
 
     async def get(self, kind: str, namespace: str, name: str) -> dict[str, Any] | None:
         held = self._registry.cache.get(READ[kind], namespace, name)
         return None if held is None else held.object(READ[kind])
+
+    async def list_slices(self, node: str) -> list[dict[str, Any]]:
+        found = (held.object(SLICES) for held in self._registry.cache.all(SLICES))
+        return [one for one in found if one["spec"].get("nodeName") == node]
+
+    async def put_slice(self, body: dict[str, Any]) -> None:
+        meta, caller = body["metadata"], _caller(body["spec"]["nodeName"])
+        with _errors():
+            held = self._registry.cache.get(SLICES, "", meta["name"])
+            if held is None:
+                await self._registry.create(Target(SLICES), body, caller)
+            else:
+                found = held.object(SLICES)
+                changed = {**found, "metadata": {**found["metadata"], **meta}, "spec": body["spec"]}
+                await self._registry.update(Target(SLICES, "", meta["name"]), changed, caller)
+
+    async def delete_slice(self, name: str) -> None:
+        with _errors(HTTPStatus.NOT_FOUND):
+            await self._registry.delete(Target(SLICES, "", name), SYSTEM)
 
     async def record_event(self, event: dict[str, Any]) -> None:
         meta, caller = event["metadata"], _caller(event["source"]["host"])
@@ -186,11 +235,62 @@ def _errors(*stale: int) -> Iterator[None]:
     try:
         yield
     except StatusError as error:
-        raise (StaleError if error.code in stale else ControlPlaneError)(error.message) from None
+        raise _control_plane_error(error, stale) from None
+
+
+def _control_plane_error(error: Exception, stale: Sequence[int]) -> ControlPlaneError:
+    if isinstance(error, ControlPlaneError):
+        return error
+    if isinstance(error, StatusError):
+        return (StaleError if error.code in stale else ControlPlaneError)(error.message)
+    return ControlPlaneError(describe_error(error))
+
+
+async def _outcome(call: Awaitable[None]) -> ControlPlaneError | None:
+    try:
+        await call
+    except ControlPlaneError as error:
+        return error
+    return None
+
+
+def _renewing(node: str, renewal: LeaseRenewal) -> Callable[[Object, StoredObject], Object]:
+    def change(found: Object, held: StoredObject) -> Object:
+        check_term(node, found.get("spec", {}), renewal)
+        return _renewed(found, node, renewal)
+
+    return change
+
+
+def _reporting(report: StatusReport) -> Modification:
+    meta, node, origin = report.pod["metadata"], report.pod["spec"]["nodeName"], report.origin
+
+    def change(found: Object, held: StoredObject) -> Object:
+        if found["metadata"]["uid"] != meta["uid"] or found["spec"].get("nodeName") != node:
+            raise StatusError(HTTPStatus.CONFLICT, "Conflict", "the pod is another one, or was bound again")
+        made = with_report(_with_version(found, origin.version), origin.report)
+        return {**made, "status": merge_status(found.get("status", {}), report.status)}
+
+    return Modification(Target(PODS, meta["namespace"], meta["name"], "status"), change, _status_write(origin.report))
 
 
 def _lease(node: str, renewal: LeaseRenewal) -> Object:
     return lease_body(node, renewal, micro_time(time.time_ns()))
+
+
+def _status_write(report: AgentReport | None) -> StatusWrite | None:
+    return None if report is None else StatusWrite({REPORT: str(report)})
+
+
+def _renewed(found: Object, node: str, renewal: LeaseRenewal) -> Object:
+    meta, spec = found["metadata"], _lease(node, renewal)["spec"]
+    annotations = lease_annotations(meta.get("annotations", {}), renewal, spec["renewTime"])
+    rest = {name: value for name, value in meta.items() if name != "annotations"}
+    return {
+        **found,
+        "metadata": {**rest, "annotations": annotations} if annotations else rest,
+        "spec": {**found.get("spec", {}), **spec},
+    }
 
 
 def _with_version(pod: Object, version: int | None) -> Object:

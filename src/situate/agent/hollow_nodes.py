@@ -3,22 +3,22 @@
 One watch each for pods, snapshots and nodes serves all of them. What goes wrong with one pod or one node is logged, and
 the others go on. A heap holds the next transition of each pod; a failed status report is retried with backoff, as a
 kubelet does. Lease renewals are spread over the renew interval. A node acknowledges a new snapshot with its lease, a
-moment later, together with what came meanwhile.
+moment later, together with what came meanwhile. In the server's own process, what is due of many nodes is written
+together.
 """
 
 from __future__ import annotations
 
 import asyncio
-import heapq
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
 from situate.agent.control_plane import (
+    BatchingControlPlane,
     ControlPlane,
     ControlPlaneError,
     LeaseLostError,
@@ -29,19 +29,26 @@ from situate.agent.control_plane import (
     SnapshotUpdate,
     StaleError,
     StatusOrigin,
+    StatusReport,
 )
 from situate.agent.desired_state import DesiredState, NodeConfiguration, decode_snapshot
-from situate.agent.hollow_pods import PodTransition, next_transition, status_after
+from situate.agent.events import event_body
+from situate.agent.hollow_pods import PodTransition, decode_pod, next_transition, status_after
+from situate.agent.hollow_transitions import Due, Key, PlannedTransitions, TrackedPod
 from situate.agent.node_objects import NodeShape, hollow_node
 from situate.agent.node_status import is_ready
+from situate.agent.pod_claims import FAILED, UnpreparedError, check_claims, has_claims
 from situate.core.reconcile.nodes.reports import AgentReport
 from situate.loop.drive import describe_error
-from situate.loop.fair_queue import FairQueue
 from situate.loop.logs import Log
 
 REPORTS_AT_ONCE: Final = 32
 REGISTERED_AT_ONCE: Final = 16
 RENEWED_AT_ONCE: Final = 16
+BATCH: Final = 32
+"""How many statuses, or renewals, are written together."""
+BATCHES_AT_ONCE: Final = 4
+"""How many batches of statuses may be under way. One takes as long as its slowest status."""
 TRIES: Final = 5
 """After so many, a report that fails is logged."""
 ACK_S: Final = 0.1
@@ -57,20 +64,10 @@ LATE_S: Final = 5.0
 """How often those that could not register try again."""
 SOON_MS: Final = 50
 
-Key: TypeAlias = tuple[str, str]
 T = TypeVar("T")
 
 _log = Log(__name__)
 _decode: Final = msgspec.json.Decoder(dict[str, Any]).decode
-
-
-@dataclass(slots=True)
-class _TrackedPod:
-    """A pod as last seen. Every update gets a new number, which voids the transitions planned before."""
-
-    pod: dict[str, Any]
-    number: int
-    tries: int = 0
 
 
 @dataclass(slots=True)
@@ -109,22 +106,24 @@ class HollowNodes:
         shapes: Sequence[tuple[str, NodeShape]],
         configuration: NodeConfiguration | None = None,
         ready: asyncio.Event | None = None,
+        publish: Callable[[str], Awaitable[None]] | None = None,
+        batching: BatchingControlPlane | None = None,
     ) -> None:
-        """`configuration`: how to renew leases until the control plane sends its own."""
+        """`configuration`: how to renew leases until the control plane sends its own. `publish` is called with the name
+        of each node that has registered; it publishes the node's devices. `batching`: the control plane, if it takes
+        several writes at once."""
         self.reports = 0
         self.ready = ready or asyncio.Event()
         """All nodes are registered that can be."""
         self._control_plane = control_plane
+        self._batching = batching
+        self._publish = publish
         self._configuration = configuration or NodeConfiguration()
         self._nodes = {name: _HollowNode(name, shape, _address(at)) for at, (name, shape) in enumerate(shapes)}
         self._only = shapes[0][0] if len(shapes) == 1 else ""
         """The name of the node, if there is one only."""
-        self._pods: dict[Key, _TrackedPod] = {}
-        self._due: list[tuple[float, int, Key, PodTransition, int]] = []
-        self._ready: FairQueue[tuple[Key, PodTransition, int]] = FairQueue()
-        """Transitions that are due, by node: nodes take turns, as if each had a kubelet of its own."""
-        self._planned = self._updates = 0
-        self._woken = asyncio.Event()
+        self._transitions = PlannedTransitions()
+        self._updates = 0
         self._unacknowledged: dict[str, float] = {}
         """Nodes with a snapshot to acknowledge, and when."""
         self._not_ready: dict[str, None] = {}
@@ -144,8 +143,7 @@ class HollowNodes:
             group.create_task(self._watch(lambda: plane.watch_pods(only), self._pod_updated))
             group.create_task(self._watch(lambda: plane.watch_nodes(only), self._node_updated))
             group.create_task(self._watch(lambda: plane.watch_snapshots(only), self._snapshot_updated))
-            for _ in range(REPORTS_AT_ONCE):
-                group.create_task(self._run_transitions())
+            group.create_task(self._run_transitions() if self._batching is None else self._run_batches(self._batching))
 
     async def _watch(self, begin: Callable[[], AsyncIterator[T]], handle: Callable[[T], None]) -> None:
         while True:
@@ -178,9 +176,11 @@ class HollowNodes:
         for _ in range(START_TRIES):
             try:
                 lease_s = self._configuration.lease_duration_seconds
-                acquired = await self._control_plane.acquire_lease(node.name, lease_s)
+                acquired = await self._control_plane.acquire_lease(node.name, lease_s, fenced=True)
                 node.term, node.renewed_at = acquired.term, time.monotonic()
                 await self._register(node)
+                if self._publish is not None:
+                    await self._publish(node.name)
                 node.registered = True
                 return
             except ControlPlaneError as error:
@@ -201,26 +201,48 @@ class HollowNodes:
             elapsed = time.monotonic() - begun
             until = min(len(nodes), int(len(nodes) * elapsed / period_s))
             due = [one for one in nodes[at:until] if time.monotonic() - one.renewed_at > period_s / 2]
-            await _each(due, self._renew_one, RENEWED_AT_ONCE)
+            await self._renew_all(due)
             at = until
             if at == len(nodes) and elapsed >= period_s:
-                begun, at = max(begun + period_s, time.monotonic() - TICK_S), 0
+                begun = max(begun + period_s, time.monotonic() - TICK_S)
+
+    async def _renew_all(self, nodes: Sequence[_HollowNode]) -> None:
+        if self._batching is None:
+            await _each(nodes, self._renew_one, RENEWED_AT_ONCE)
+            return
+        for start in range(0, len(nodes), BATCH):
+            await self._renew_batch(nodes[start : start + BATCH], self._batching)
+
+    async def _renew_batch(self, nodes: Sequence[_HollowNode], control_plane: BatchingControlPlane) -> None:
+        due = [node for node in nodes if node.registered and not node.lost]
+        renewals = [(node.name, self._renewal(node)) for node in due]
+        outcomes = await control_plane.renew_leases(renewals)
+        for node, (_, renewal), outcome in zip(due, renewals, outcomes, strict=True):
+            self._renewed(node, renewal.acknowledged, outcome)
 
     async def _renew_one(self, node: _HollowNode) -> None:
         if node.lost or not node.registered:
             return
-        version, lease_s = node.complete, self._configuration.lease_duration_seconds
+        renewal, problem = self._renewal(node), None
         try:
-            await self._control_plane.renew_lease(node.name, LeaseRenewal(node.term, lease_s, version))
-        except LeaseLostError as error:
-            node.lost = True
-            _log.warning("Another agent has taken a hollow node", node=node.name, err=str(error))
+            await self._control_plane.renew_lease(node.name, renewal)
         except ControlPlaneError as error:
-            _log.v(2).info("Cannot renew a lease", node=node.name, err=str(error))
+            problem = error
+        self._renewed(node, renewal.acknowledged, problem)
+
+    def _renewal(self, node: _HollowNode) -> LeaseRenewal:
+        return LeaseRenewal(node.term, self._configuration.lease_duration_seconds, node.complete, True)
+
+    def _renewed(self, node: _HollowNode, version: int, problem: ControlPlaneError | None) -> None:
+        if problem is None:
+            node.acknowledged, node.renewed_at = max(version, node.acknowledged), time.monotonic()
+        elif isinstance(problem, LeaseLostError):
+            node.lost = True
+            _log.warning("Another agent has taken a hollow node", node=node.name, err=str(problem))
+        else:
+            _log.v(2).info("Cannot renew a lease", node=node.name, err=str(problem))
             if node.complete > node.acknowledged:
                 self._unacknowledged[node.name] = time.monotonic() + RETRY_MS / 1_000
-        else:
-            node.acknowledged, node.renewed_at = max(version, node.acknowledged), time.monotonic()
 
     def _node_updated(self, update: NodeUpdate) -> None:
         """A node that the control plane takes for lost reports its status at once."""
@@ -262,91 +284,156 @@ class HollowNodes:
             due = [name for name, at in self._unacknowledged.items() if at <= now]
             for name in due:
                 del self._unacknowledged[name]
-            await _each([self._nodes[name] for name in due], self._renew_one, RENEWED_AT_ONCE)
+            await self._renew_all([self._nodes[name] for name in due])
 
     # -- pods --------------------------------------------------------------------------------------------------------
 
     def _pod_updated(self, update: PodUpdate) -> None:
         key = (update.namespace, update.name)
         if update.body is None:
-            self._forget(self._pods.pop(key, None))
+            self._forget(self._transitions.pods.pop(key, None))
             return
-        pod = _decode(update.body)
+        pod = decode_pod(update.body)
         node = self._nodes.get(pod["spec"].get("nodeName", ""))
         if node is None:
             return
         uid = pod["metadata"]["uid"]
-        before = self._pods.get(key)
-        if before is not None and before.pod["metadata"]["uid"] != uid:
+        before = self._transitions.pods.get(key)
+        if before is not None and before.uid != uid:
             self._forget(before)
         self._updates += 1
-        tracked = self._pods[key] = _TrackedPod(pod, self._updates)
+        tracked = self._transitions.pods[key] = TrackedPod(uid, node.name, self._updates)
         if uid not in node.pods:
             node.pods[uid] = None
             self._acknowledge_soon(node)
         transition = next_transition(pod)
         if transition is not None:
-            self._plan(key, transition, tracked, transition.after_ms)
+            tracked.pod = pod
+            self._transitions.plan(key, transition, tracked, transition.after_ms)
 
-    def _forget(self, tracked: _TrackedPod | None) -> None:
+    def _forget(self, tracked: TrackedPod | None) -> None:
         if tracked is not None:
-            pod = tracked.pod
-            self._nodes[pod["spec"]["nodeName"]].pods.pop(pod["metadata"]["uid"], None)
-
-    def _plan(self, key: Key, transition: PodTransition, tracked: _TrackedPod, after_ms: int) -> None:
-        self._planned += 1
-        at = time.monotonic() + after_ms / 1_000
-        heapq.heappush(self._due, (at, self._planned, key, transition, tracked.number))
-        self._woken.set()
+            self._nodes[tracked.node].pods.pop(tracked.uid, None)
 
     async def _run_transitions(self) -> None:
-        while True:
-            key, transition, tracked = await self._next()
-            try:
-                await self._make(transition, tracked)
-                self.reports += 1
-            except StaleError:
-                continue
-            except Exception as error:  # noqa: BLE001 - refused, or an odd pod: either way, it is about this pod
-                tracked.tries += 1
-                wait_ms = min(RETRY_MS << min(tracked.tries, TRIES), RETRY_LAST_MS)
-                self._plan(key, transition, tracked, wait_ms)
-                if tracked.tries == TRIES:
-                    _log.warning("Cannot report a pod's status; retrying", pod="/".join(key), err=describe_error(error))
+        """Make what is due, so many at once. One task waits for it: each change would wake all that wait."""
+        free = asyncio.Semaphore(REPORTS_AT_ONCE)
+        async with asyncio.TaskGroup() as group:
+            while True:
+                await free.acquire()
+                group.create_task(self._run_transition(*await self._transitions.next(), free))
 
-    async def _next(self) -> tuple[Key, PodTransition, _TrackedPod]:
-        """The next transition that is due, of a pod that has not changed since it was planned."""
-        while True:
-            now = time.monotonic()
-            while self._due and self._due[0][0] <= now:
-                _, _, key, transition, number = heapq.heappop(self._due)
-                tracked = self._pods.get(key)
-                if tracked is not None and tracked.number == number:
-                    self._ready.push(tracked.pod["spec"]["nodeName"], (key, transition, number))
-            while (found := self._ready.pop()) is not None:
-                key, transition, number = found[1]
-                tracked = self._pods.get(key)
-                if tracked is not None and tracked.number == number:
-                    return key, transition, tracked
-            self._woken.clear()
-            wait_s = self._due[0][0] - now if self._due else None
-            with suppress(TimeoutError):
-                async with asyncio.timeout(wait_s):  # wait_for may lose a cancellation
-                    await self._woken.wait()
+    async def _run_batches(self, control_plane: BatchingControlPlane) -> None:
+        """The same, with as many statuses as are due in one write. Deletions, and pods with claims, run beside the
+        batches."""
+        batches, others = asyncio.Semaphore(BATCHES_AT_ONCE), asyncio.Semaphore(REPORTS_AT_ONCE)
+        async with asyncio.TaskGroup() as group:
+            while True:
+                await batches.acquire()
+                due = [await self._transitions.next(), *self._transitions.more(BATCH - 1)]
+                group.create_task(self._run_batch([one for one in due if _is_status(one)], control_plane, batches))
+                for one in due:
+                    if not _is_status(one):
+                        await others.acquire()
+                        group.create_task(self._run_transition(*one, others))
 
-    async def _make(self, transition: PodTransition, tracked: _TrackedPod) -> None:
+    async def _run_batch(
+        self, due: Sequence[Due], control_plane: BatchingControlPlane, free: asyncio.Semaphore
+    ) -> None:
+        try:
+            reports = [(one, report) for one in due if (report := self._batched(one)) is not None]
+            if reports:
+                await self._report_together(reports, control_plane)
+        finally:
+            free.release()
+
+    def _batched(self, one: Due) -> StatusReport | None:
+        """The report of a transition; None: not now."""
+        _, transition, tracked = one
+        try:
+            return self._report(transition, tracked)
+        except Exception as error:  # noqa: BLE001 - an odd pod
+            self._transition_made(*one, error)
+            return None
+
+    async def _report_together(
+        self, reports: Sequence[tuple[Due, StatusReport]], control_plane: BatchingControlPlane
+    ) -> None:
+        outcomes: Sequence[Exception | None]
+        try:
+            outcomes = await control_plane.report_statuses([report for _, report in reports])
+        except Exception as error:  # noqa: BLE001 - whatever it is, each is tried again
+            outcomes = [error] * len(reports)
+        for (one, _), outcome in zip(reports, outcomes, strict=True):
+            self._transition_made(*one, outcome)
+
+    async def _run_transition(
+        self, key: Key, transition: PodTransition, tracked: TrackedPod, free: asyncio.Semaphore
+    ) -> None:
+        try:
+            await self._run_alone(key, transition, tracked)
+        finally:
+            free.release()
+
+    async def _run_alone(self, key: Key, transition: PodTransition, tracked: TrackedPod) -> None:
+        problem: Exception | None = None
+        try:
+            await self._make(transition, tracked)
+        except Exception as error:  # noqa: BLE001 - refused, or an odd pod: either way, it is about this pod
+            problem = error
+        self._transition_made(key, transition, tracked, problem)
+
+    def _transition_made(
+        self, key: Key, transition: PodTransition, tracked: TrackedPod, problem: Exception | None
+    ) -> None:
+        if problem is None:
+            self.reports += 1
+        elif not isinstance(problem, StaleError):
+            tracked.tries += 1
+            wait_ms = min(RETRY_MS << min(tracked.tries, TRIES), RETRY_LAST_MS)
+            self._transitions.plan(key, transition, tracked, wait_ms)
+            if tracked.tries == TRIES:
+                _log.warning("Cannot report a pod's status; retrying", pod="/".join(key), err=describe_error(problem))
+
+    async def _make(self, transition: PodTransition, tracked: TrackedPod) -> None:
         pod = tracked.pod
-        node = self._nodes[pod["spec"]["nodeName"]]
         if transition.to == "deleted":
             await self._control_plane.delete_pod(pod)
             return
-        version = node.desired.binding(pod["metadata"]["uid"])
-        if version is None and self._has_snapshots:  # the snapshot is on its way
-            self._plan((pod["metadata"]["namespace"], pod["metadata"]["name"]), transition, tracked, SOON_MS)
-            return
-        origin = StatusOrigin(version, node.next_report())
+        known = not self._has_snapshots or self._nodes[tracked.node].desired.binding(tracked.uid) is not None
+        if transition.to == "running" and known and has_claims(pod):
+            await self._prepare_claims(pod, self._nodes[tracked.node])
+        report = self._report(transition, tracked)
+        if report is not None:
+            await self._control_plane.report_status(*report)
+
+    def _report(self, transition: PodTransition, tracked: TrackedPod) -> StatusReport | None:
+        """None: the snapshot with the pod's binding is on its way, and the report is planned again."""
+        pod, node = tracked.pod, self._nodes[tracked.node]
+        version = node.desired.binding(tracked.uid)
+        if version is None and self._has_snapshots:
+            self._transitions.plan(
+                (pod["metadata"]["namespace"], pod["metadata"]["name"]), transition, tracked, SOON_MS
+            )
+            return None
         status = status_after(transition, pod, time.time_ns(), node.address)
-        await self._control_plane.report_status(pod, status, origin)
+        return StatusReport(pod, status, StatusOrigin(version, node.next_report()))
+
+    async def _prepare_claims(self, pod: dict[str, Any], node: _HollowNode) -> None:
+        """Raises UnpreparedError, and reports it as an event: the pod starts later, as with a kubelet."""
+        try:
+            await check_claims(pod, self._control_plane)
+        except UnpreparedError as error:
+            text = f"Failed to prepare dynamic resources: {error}"
+            event = event_body(pod, node.name, "Warning", FAILED, text, "", time.time_ns())
+            await self._control_plane.record_event(event)
+            raise
+
+
+def _is_status(one: Due) -> bool:
+    """Whether all that is to be done is to write a status."""
+    _, transition, tracked = one
+    return transition.to != "deleted" and not has_claims(tracked.pod)
 
 
 def _address(number: int) -> str:

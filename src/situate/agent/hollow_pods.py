@@ -7,9 +7,12 @@ in its annotation RUN_FOR, with the exit code in EXIT_CODE. A pod that is being 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypedDict, cast
 from zlib import crc32
+
+import msgspec
 
 from situate.core.model.refs import Millis
 from situate.wire.bodies import seconds_time
@@ -24,6 +27,41 @@ UNITS_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
 
 _TIME: Final = re.compile(r"([0-9]{1,9})(ms|s|m|h)", re.ASCII)
 _CODE: Final = re.compile(r"[0-9]{1,3}", re.ASCII)
+
+
+class _ReadMetadata(TypedDict, total=False):
+    namespace: str
+    name: str
+    uid: str
+    deletionTimestamp: str | None
+    annotations: dict[str, str]
+
+
+class _ReadContainer(TypedDict, total=False):
+    name: str
+    image: str
+    restartPolicy: str
+
+
+class _ReadSpec(TypedDict, total=False):
+    nodeName: str
+    restartPolicy: str
+    hostNetwork: bool
+    readinessGates: list[dict[str, str]]
+    containers: list[_ReadContainer]
+    initContainers: list[_ReadContainer]
+    resourceClaims: list[dict[str, Any]] | None
+
+
+class _ReadPod(TypedDict, total=False):
+    metadata: _ReadMetadata
+    spec: _ReadSpec
+    status: dict[str, Any]
+
+
+decode_pod: Final = cast(Callable[[bytes], dict[str, Any]], msgspec.json.Decoder(_ReadPod).decode)
+"""A pod with the fields that hollow nodes read, and its whole status. Each pod is decoded several times, and most of it
+is its spec."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,7 @@ def trust_statement(security: NodeSecurity) -> str:
 
 def hide_process() -> None:
     """Prevent other processes of this user from reading this one's memory and environment."""
-    ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+    ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0)
 
 
 def _security(user: int, group: int, users: ContainerUsers) -> NodeSecurity:

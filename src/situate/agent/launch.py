@@ -88,13 +88,14 @@ def _become(order: Order, argv: Sequence[str], shim: int, pipes: tuple[int, int,
             step = f"changing to its directory {order['cwd']}"
             os.chdir(order["cwd"])
         # After the user, because a change of user clears it.
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != shim:
             os._exit(FAILED_CODE)  # the shim was killed meanwhile
         step = f'exec: "{argv[0]}"'
         os.execvpe(argv[0], list(argv), order["env"])  # noqa: S606
     except (OSError, ValueError, LookupError, TypeError, ArithmeticError) as error:
-        why = "executable file not found in $PATH" if _not_found(error, argv, order["env"]) else _words(error)
+        searched = step.startswith("exec") and _not_found(error, argv, order["env"])
+        why = "executable file not found in $PATH" if searched else _words(error)
         os.write(failed, f"{step}: {why}".encode(errors="replace"))
     finally:
         os._exit(FAILED_CODE)

@@ -71,11 +71,13 @@ class NodeLease:
         self._due = asyncio.Event()
         self._fence_moved = asyncio.Event()
         """The fence closes or opens at another time than before."""
-        self._same_boot = False
+        self._pods_known = False
+        """The checkpoint has the pods that were listed since the fence opened. On disk, for the next agent."""
         self._fence = self._last_fence()
         self._was_closed = self.is_closed()
-        self.unbroken = not place.fenced or (self._same_boot and not self._was_closed)
-        """No other node can have been given the pods since the last agent ran here."""
+        self._pods_known = self._pods_known and not self._was_closed
+        self.unbroken = not place.fenced or self._pods_known
+        """No other node can have been given the pods of the checkpoint."""
 
     # -- interface ---------------------------------------------------------------------------------------------------
 
@@ -95,6 +97,12 @@ class NodeLease:
         if version > self._acknowledged:
             self._acknowledged = version
             self._due.set()
+
+    def pods_saved(self) -> None:
+        """The checkpoint has the pods that were listed since the fence opened."""
+        if not self._pods_known and not self.is_closed():
+            self._pods_known = True
+            self._note_fence()
 
     def configure(self, configuration: NodeConfiguration) -> None:
         if configuration != self._configuration:
@@ -124,7 +132,9 @@ class NodeLease:
             sent_at, lease_s = self._clock.monotonic(), self._configuration.lease_duration_seconds
             self._sent(lease_s)
             try:
-                taken = await self._control_plane.acquire_lease(self._place.node, lease_s, self._last_term + 1)
+                taken = await self._control_plane.acquire_lease(
+                    self._place.node, lease_s, self._last_term + 1, fenced=self._place.fenced
+                )
             except ControlPlaneError as error:
                 _log.warning("Cannot acquire the lease; retrying", err=str(error))
                 await self._clock.sleep(RETRY_S)
@@ -143,7 +153,9 @@ class NodeLease:
 
     async def _renew(self) -> None:
         sent_at, lease_s = self._clock.monotonic(), self._configuration.lease_duration_seconds
-        renewal = LeaseRenewal(self.term, lease_s, self._acknowledged)
+        # Before this agent is alone, another one may run pods here by a lease of its own.
+        fenced = self._place.fenced and sent_at >= self._alone_at
+        renewal = LeaseRenewal(self.term, lease_s, self._acknowledged, fenced)
         self._sent(lease_s)
         try:
             await self._control_plane.renew_lease(self._place.node, renewal)
@@ -198,6 +210,7 @@ class NodeLease:
         closed = self.is_closed()
         if closed != self._was_closed:
             self._was_closed = closed
+            self._pods_known = self._pods_known and not closed
             self._changed("The lease has expired: stopping all pods" if closed else "Pods may run here again")
 
     def _note_fence(self) -> None:
@@ -210,6 +223,7 @@ class NodeLease:
             "boot": self._place.boot,
             "renewed": fence.renewed_at,
             "lease_s": fence.lease_s,
+            "pods_known": self._pods_known,
             "dead_by": fence.closes_at + STOP_MS / 1_000,
         }
         path = self._place.directory / FENCE
@@ -232,5 +246,5 @@ class NodeLease:
             return Fence(float("-inf"), lease_s)
         if found.get("boot") != self._place.boot:
             return Fence(float("-inf"), lease_s)
-        self._same_boot = True
+        self._pods_known = found.get("pods_known") is True
         return Fence(min(renewed_at, now), min(found_s, lease_s))

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from situate import __version__
 from situate.agent.control_plane import AcquiredLease, LeaseLostError, LeaseRenewal
+from situate.core.reconcile.nodes.fencing import PROMISE
 from situate.core.reconcile.nodes.reports import ACKNOWLEDGED, REPORT, AgentReport
 from situate.wire.bodies import seconds_time
 
@@ -89,11 +90,11 @@ def node_condition(
 
 
 def lease_body(name: str, renewal: LeaseRenewal, now: str) -> dict[str, Any]:
-    annotations = {"annotations": {ACKNOWLEDGED: str(renewal.acknowledged)}} if renewal.acknowledged else {}
+    annotations = lease_annotations({}, renewal, now)
     return {
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
-        "metadata": {"name": name, "namespace": LEASES, **annotations},
+        "metadata": {"name": name, "namespace": LEASES, **({"annotations": annotations} if annotations else {})},
         "spec": {
             "holderIdentity": name,
             "leaseDurationSeconds": renewal.lease_s,
@@ -101,6 +102,21 @@ def lease_body(name: str, renewal: LeaseRenewal, now: str) -> dict[str, Any]:
             "renewTime": now,
         },
     }
+
+
+def lease_annotations(held: Mapping[str, str], renewal: LeaseRenewal, now: str) -> dict[str, str]:
+    """The annotations of a lease after a renewal with the renewTime `now`."""
+    annotations = {key: value for key, value in held.items() if key != PROMISE}
+    if renewal.acknowledged:
+        annotations[ACKNOWLEDGED] = str(renewal.acknowledged)
+    if renewal.fenced:
+        annotations[PROMISE] = now
+    return annotations
+
+
+def acquisition(acquired: AcquiredLease, lease_s: int, least: int, *, fenced: bool) -> LeaseRenewal:
+    """The first write of a term. An agent cannot promise anything for another one that had the lease before."""
+    return LeaseRenewal(acquired.term, lease_s, fenced=fenced and acquired.before in (0, least - 1))
 
 
 def acquired_after(spec: Mapping[str, Any], least: int) -> AcquiredLease:

@@ -4,6 +4,7 @@ Init containers run one after another to completion. A sidecar is an init contai
 have started before the next container starts, runs next to the others, and stops after them, the last one first. Then
 all other containers run at once. The restartPolicy decides whether a container that exited runs again: the first time
 at once, then after 10 seconds, doubled each time up to 5 minutes, and from the start again after a run of 10 minutes.
+A run that the node's fence ended has neither failed nor succeeded, whatever its exit code: it is repeated at once.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class RestartBackoff:
 
     def after(self, run: Run) -> int:
         """The delay after this run, from its end."""
-        if (run.finished_ns - run.started_ns) // MILLI >= self.reset_ms or not run.attempt:
+        if run.is_fenced or (run.finished_ns - run.started_ns) // MILLI >= self.reset_ms or not run.attempt:
             return 0
         return min(max(self.first_ms, 2 * run.backoff_ms), self.most_ms)
 
@@ -131,9 +132,10 @@ def will_restart(container: ContainerState, policy: str) -> bool:
         return False
     if container.kind == "sidecar":
         return True
+    incomplete = not _has_succeeded(container)
     if container.kind == "init":
-        return bool(last.code) and policy != "Never"
-    return policy == "Always" or (policy == "OnFailure" and bool(last.code))
+        return incomplete and policy != "Never"
+    return policy == "Always" or (policy == "OnFailure" and incomplete)
 
 
 def restart_at_ns(run: Run, backoff: RestartBackoff) -> int:
@@ -151,7 +153,8 @@ def is_initialized(containers: Sequence[ContainerState]) -> bool:
 
 
 def _has_succeeded(container: ContainerState) -> bool:
-    return container.last is not None and container.last.is_over and not container.last.code
+    last = container.last
+    return last is not None and last.is_over and not last.code and not last.is_fenced
 
 
 def _run(container: ContainerState, policy: str, now_ns: int, backoff: RestartBackoff, made: PodActions) -> None:
@@ -172,8 +175,9 @@ def _outcome(containers: Sequence[ContainerState], policy: str) -> Literal["", "
     """How the pod finished; empty: it has not."""
     begun = any(one.kind == "main" and one.runs for one in containers)
     for one in containers:
-        last = one.last
-        if one.kind == "init" and not begun and last is not None and last.is_over and last.code and policy == "Never":
+        if one.kind != "init" or begun or one.last is None or not one.last.is_over or policy != "Never":
+            continue
+        if not _has_succeeded(one):
             return "Failed"
     mains = [one for one in containers if one.kind == "main"]
     if not all(one.last is not None and one.last.is_over and not will_restart(one, policy) for one in mains):

@@ -261,6 +261,7 @@ class PodManager:
         if not self._lease.is_closed():
             self.is_current = True
             self.wake_all()
+        self._unsaved.set()
 
     def _pod_gone(self, key: Key) -> None:
         uid = self._uids.pop(key, None)
@@ -348,7 +349,7 @@ class PodManager:
             await self._unsaved.wait()
             await self._clock.sleep(SAVE_S)
             self._unsaved.clear()
-            snapshot = self.desired.held
+            snapshot, current = self.desired.held, self.is_current
             complete = snapshot is not None and all(uid in self.workers for uid in snapshot.bindings)
             try:
                 await asyncio.to_thread(save, self._settings.directory / CHECKPOINT, self._new_checkpoint())
@@ -357,6 +358,8 @@ class PodManager:
                 await self._clock.sleep(RETRY_S)
                 self._unsaved.set()
                 continue
+            if current and self.is_current:
+                self._lease.pods_saved()
             if snapshot is not None and complete and self._seen_snapshot:
                 self._lease.acknowledge(snapshot.version)
 

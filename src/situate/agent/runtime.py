@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol, runtime_checkable
 
+from situate.agent.shim import FENCED
+
 
 class RunError(Exception):
     """The runtime failed; the message is one line."""
@@ -75,6 +77,11 @@ class Run:
     @property
     def is_over(self) -> bool:
         return self.state == "exited"
+
+    @property
+    def is_fenced(self) -> bool:
+        """Whether the node's fence ended it: that says nothing about the container."""
+        return self.is_over and self.reason == FENCED
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,7 @@ STARTED_ERROR: Final = 128
 """The exit code of a process that could not start, as in containerd."""
 TOO_MANY: Final = "TooManyProcesses"
 FENCED: Final = "Fenced"
+"""The reason of a run that ended because nothing may run on the node."""
 BOOT: Final = "/proc/sys/kernel/random/boot_id"
 CHUNK: Final = 256 << 10
 """The size of an output pipe, and of one read."""
@@ -54,19 +55,17 @@ PR_SET_DUMPABLE: Final = 4
 PR_SET_CHILD_SUBREAPER: Final = 36
 
 
-def main() -> int:
+def main() -> None:
     order: Order = json.loads(sys.stdin.buffer.read())
     close_others(kept=(LOCK_FD, READY_FD))
-    for own in (LOCK_FD, READY_FD):
-        os.set_inheritable(own, False)
     os.umask(0o077)
     with contextlib.suppress(OSError):  # only root may
         os.setpriority(os.PRIO_PROCESS, 0, NICE)
     libc = ctypes.CDLL(None)
-    libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)  # the container may have the same user, and must not read our memory
+    libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
+    libc.prctl(PR_SET_DUMPABLE, 0)  # the container may have the same user, and must not read our memory
     log = LogWriter(order["log"], order["log_bytes"], order["log_files"])
-    return _Shim(order, log).run()
+    _Shim(order, log).run()
 
 
 class _Shim:
@@ -78,26 +77,23 @@ class _Shim:
         self._reason = self._message = ""
         self._started_ns = time.time_ns()
 
-    def run(self) -> int:
+    def run(self) -> None:
         wakeup, wakeup_end = os.pipe()
-        os.set_blocking(wakeup, False)
         os.set_blocking(wakeup_end, False)
         for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGUSR1):
             signal.signal(number, _ignore)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.set_wakeup_fd(wakeup_end, warn_on_full_buffer=False)
-        self._started_ns = time.time_ns()
         launched = launch(self._order, self._order["argv"], joined=False)
         if launched.problem:
             self._write("ended", _ending(STARTED_ERROR, "StartError", launched.problem, self._started_ns))
-            return 0
+            return
         self._pid = launched.pid
         for output in launched.outputs:
             with contextlib.suppress(OSError):  # the user's limit of pipe memory is reached
                 fcntl.fcntl(output, F_SETPIPE_SZ, CHUNK)
         code = self._follow(wakeup, dict(zip(launched.outputs, (b"stdout", b"stderr"), strict=True)))
         self._write("ended", _ending(code, self._reason, self._message, self._started_ns))
-        return 0
 
     def _has_started(self) -> None:
         me, it = os.getpid(), self._pid
@@ -233,4 +229,4 @@ def _ignore(_number: int, _frame: object) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

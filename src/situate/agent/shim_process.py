@@ -84,16 +84,15 @@ async def run_in_shim(directory: Path, argv: Sequence[str], timeout_s: float | N
 def _connected(directory: Path) -> socket.socket:
     made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     made.setblocking(False)
-    opened = -1
     try:
         opened = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-        made.connect(f"/proc/self/fd/{opened}/{EXEC}")  # by the descriptor: a socket's path may have 108 bytes only
+        try:
+            made.connect(f"/proc/self/fd/{opened}/{EXEC}")  # by the descriptor: a socket's path may have 108 bytes only
+        finally:
+            os.close(opened)
     except OSError:
         made.close()
         raise
-    finally:
-        if opened >= 0:
-            os.close(opened)
     return made
 
 

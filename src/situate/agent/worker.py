@@ -33,8 +33,10 @@ from situate.agent.pod_lifecycle import (
 from situate.agent.pod_status import TerminationReason, rejected_status, status_of
 from situate.agent.ports import Ports, known_ports, port_variables, ports_by_name
 from situate.agent.probes import NOT_STARTED, ContainerHealth, ProbeTarget, run_probes
+from situate.agent.run_files import read, write
 from situate.agent.runtime import ContainerConfig, RotatesLogs, Run, RunError, Runtime
 from situate.agent.security import NodeSecurity
+from situate.agent.shim import FENCED
 from situate.agent.termination import ContainerTermination
 from situate.core.reconcile.nodes.reports import AgentReport
 from situate.loop.logs import Log
@@ -48,6 +50,8 @@ LONGEST_PROBLEM: Final = 1_024
 REPORT_RETRY_S: Final = (0.5, 10.0)
 """The first and the longest wait before a status report is retried."""
 SECOND_NS: Final = 1_000_000_000
+FENCED_RUNS: Final = "fenced"
+"""The file with the last attempt of each container that the worker stopped because of the fence."""
 PORTS: Final = "ports"
 """The file with the pod's ports."""
 FINISHED: Final = ("Succeeded", "Failed")
@@ -70,6 +74,8 @@ class WorkerContext:
     security: NodeSecurity
     stop_within_s: Callable[[], float | None] = lambda: None
     """The grace period if nothing may run on this node now, whatever the pods say; None: pods may run."""
+    is_fenced: Callable[[], bool] = lambda: False
+    """Whether that is because the node's fence is closed."""
     may_start: Callable[[], bool] = lambda: True
     """Whether the known pods are known to be current. If not, containers keep running and none is started."""
     next_report: Callable[[], AgentReport | None] = lambda: None
@@ -102,6 +108,7 @@ class PodWorker:
         self._report_due = asyncio.Event()
         self._recorded: set[tuple[str, int]] = set()
         self.ports: Ports = known_ports(context.runtime.home(self.uid) / PORTS) or {}
+        self._fenced: dict[str, int] = read(context.runtime.home(self.uid) / FENCED_RUNS) or {}
 
     # -- updates -----------------------------------------------------------------------------------------------------
 
@@ -200,7 +207,17 @@ class PodWorker:
 
     def _containers(self) -> list[ContainerState]:
         runs = self._context.runtime.runs(self.uid)
-        return [self._container(spec, kind, runs.get(spec["name"], ())) for spec, kind in containers_of(self.pod)]
+        return [
+            self._container(spec, kind, self._marked(spec["name"], runs.get(spec["name"], ())))
+            for spec, kind in containers_of(self.pod)
+        ]
+
+    def _marked(self, name: str, runs: Sequence[Run]) -> Sequence[Run]:
+        """The runs, with the reason of the one that the fence ended."""
+        fenced = self._fenced.get(name)
+        if fenced is None:
+            return runs
+        return [replace(run, reason=FENCED) if run.attempt == fenced and run.is_over else run for run in runs]
 
     def _container(
         self, spec: Mapping[str, Any], kind: Literal["init", "sidecar", "main"], runs: Sequence[Run]
@@ -295,6 +312,10 @@ class PodWorker:
             return
         _, health = self._health.get(name, (-1, NOT_STARTED))
         self._record("Normal", "Killing", health.failure or f"Stopping container {name}", name)
+        if self._context.is_fenced() and not self._is_over:
+            self._fenced[name] = self._context.runtime.runs(self.uid)[name][-1].attempt
+            with suppress(OSError):  # the disk is full: the next agent will take it for a failure
+                write(self._context.runtime.home(self.uid) / FENCED_RUNS, self._fenced)
         self._stopping[name] = asyncio.create_task(self._terminate(name))
 
     async def _terminate(self, name: str) -> None:
