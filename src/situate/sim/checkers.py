@@ -6,7 +6,7 @@ recompute from scratch what the scheduler decided with its caches. Nothing here 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,6 +15,7 @@ from situate.core.config.types import KubeSchedulerConfiguration
 from situate.core.effects import (
     AskExtender,
     Bind,
+    BindClaims,
     BindVolumes,
     Effect,
     Evict,
@@ -24,30 +25,32 @@ from situate.core.effects import (
     SetGroupCondition,
 )
 from situate.core.engine.binding import BIND_ANSWER_MS
+from situate.core.engine.claims_to_bind import claims_to_bind
 from situate.core.engine.engine import Engine
 from situate.core.engine.framework import build_frameworks
 from situate.core.engine.in_flight import NOMINATION_LIMIT_MS
 from situate.core.engine.state import NOTE_BYTES
 from situate.core.gang.naming import GangName, gang_of
 from situate.core.model.meta import key_of
-from situate.core.model.node import Node
 from situate.core.model.pod import Pod
-from situate.core.model.requests import allocatable, pod_requests
 from situate.core.place.bind_annotations import BindAnnotations, with_annotations
 from situate.core.place.filtering import fits_at, run_filters
 from situate.core.place.placer import Placer
 from situate.core.place.profile import Profile
 from situate.core.place.sampling import draw_key, samples
 from situate.core.place.selecting import NOWHERE
+from situate.core.plugins.dynamic_resources import decide as decide_devices
+from situate.core.plugins.support.device_demand import DeviceDecision
 from situate.core.queue.queue import BACKOFF_WINDOW_MS
 from situate.core.queue.queued_pod import QueueState
 from situate.core.state.audit import audit
 from situate.core.state.classes import PodClass
-from situate.core.state.cluster import FINISHED_PHASES, Cluster
+from situate.core.state.cluster import Cluster
 from situate.core.state.view import View
 from situate.sim.expected_state import ExpectedState, PendingEviction, bound_in
 from situate.sim.extender_calls import ExtenderCalls, Takes
 from situate.sim.gang_checkers import decided_together, evicted_whole, gangs_that_fit
+from situate.sim.room import overfull, running_on
 from situate.sim.store import ref_of
 
 AUDIT_EVERY: Final = 101
@@ -88,7 +91,7 @@ class Checkers:
     def after(self, step: SchedulerStep) -> Iterator[str]:
         """The violations after a step."""
         self._now = step.now
-        self.expected.begin_step()
+        self.expected.begin_step(step.now)
         self._newly_asked: list[PodRef] = []
         for change in step.changes:
             self.expected.hear(change)
@@ -124,8 +127,11 @@ class Checkers:
             case Bind(ref, node, attempt, _, said):
                 yield from self._bind(ref, node, attempt, said)
                 self.expected.ask_bind(effect, self._now)
+            case BindClaims():
+                yield from self._claims(effect)
             case BindVolumes(ref, node, attempt, static):
-                yield from self._decision(ref, node, attempt)
+                if (pending := self.expected.current(ref, attempt)) is None or not pending.claims_pending:
+                    yield from self._decision(ref, node, attempt)
                 yield from self._volumes(ref, [volume for _, volume in static])
                 self.expected.assumed.take(ref.key, static)
             case Evict():
@@ -158,12 +164,16 @@ class Checkers:
             return  # requested in this step, before the end of the pod was known
         if pending is None:
             yield from self._decision(ref, node, attempt, said)
+            if (devices := self._devices(ref, node)) is not None and (devices.allocations or devices.reserved):
+                yield f"devices: {ref.key} is to be bound, and its claims are not"
         elif pending.node != node:
             yield f"double bind: attempt {attempt} of {ref.key} went to {pending.node}, and now to {node}"
         elif pending.done:
             yield f"double bind: attempt {attempt} of {ref.key} is done, and is requested again"
         elif pending.volumes_pending:
             yield f"volumes: {ref.key} is to be bound, and its volumes are not"
+        elif pending.claims_pending:
+            yield f"devices: {ref.key} is to be bound, and its claims are not"
 
     def _decision(self, ref: PodRef, node: str, attempt: int, said: BindAnnotations = ()) -> Iterator[str]:
         """The decision must be right as of what the scheduler knew."""
@@ -205,6 +215,30 @@ class Checkers:
             return  # filters and scores alone do not decide
         if self._binds % CHOICE_EVERY == 0:
             yield from self._choice(ref, pod, attempt, node)
+
+    def _claims(self, ask: BindClaims) -> Iterator[str]:
+        """The devices must be those that a fresh search finds."""
+        ref = ask.pod
+        yield from self._decision(ref, ask.node, ask.attempt)
+        pending = self.expected.current(ref, ask.attempt)
+        if pending is None:
+            return
+        decision = self._devices(ref, ask.node)
+        if decision is None:
+            yield f"devices: {ref.key} cannot have its devices on {ask.node}"
+        elif claims_to_bind(decision) != (ask.claims, ask.create):
+            yield f"devices: {ref.key} on {ask.node} gets others than a fresh search finds"
+        else:
+            patience_ms = self._deciding[pending.pod.spec.scheduler_name].devices_ms
+            self.expected.ask_claims(ref, decision, self._now + patience_ms)
+
+    def _devices(self, ref: PodRef, node: str) -> DeviceDecision | None:
+        """The devices of a pod on a node, as of what the scheduler knew."""
+        cluster, pod = self.expected.cluster, self.expected.find(ref)
+        plugin = None if pod is None else self._deciding[pod.spec.scheduler_name].devices
+        if pod is None or plugin is None or node not in cluster.nodes.rows:
+            return None
+        return decide_devices(plugin, cluster.class_of(pod), View(cluster), cluster.nodes.rows[node])
 
     def _gang_decided(self) -> Iterator[str]:
         together, self._together = self._together, None
@@ -323,8 +357,12 @@ class Checkers:
                 yield f"nomination: {one.ref.key} holds {one.node} until {one.until_ms}, and it is {now}"
             if expected.find(one.ref) is None:
                 yield f"nomination: {one.ref.key} is gone, and holds {one.node}"
-        promised = {one.ref.key: one.node for one in state.nominations.values() if not expected.leaves(one.ref)}
-        due = {key: node for key, (ref, node) in expected.nominated.items() if not expected.leaves(ref)}
+        counted = [ref for ref, _ in expected.nominated.values()] + [one.ref for one in state.nominations.values()]
+        waits = self.engine.queue.awaiting_claims  # whether a node is held meanwhile depends on the order of events
+        keys = {ref.key for ref in counted if not expected.leaves(ref) and ref.key not in waits}
+        promised = {one.ref.key: one.node for one in state.nominations.values() if one.ref.key in keys}
+        expected.adopt_nominations(promised)
+        due = {key: node for key, (_, node) in expected.nominated.items() if key in keys}
         if promised != due:
             yield f"nominations: {differing(promised, due)}"
         for uid in state.evictions:
@@ -352,7 +390,7 @@ class Checkers:
                     yield f"lost: {key} is in backoff until {entry.retry_at_ms}, and it is {now}"
             gates, gated = bool(pod.spec.scheduling_gates), entry.state is QueueState.GATED
             if (gates and not gated and entry.state is not QueueState.RESERVED) or (
-                gated and not gates and not gang_of(pod)
+                gated and not gates and not gang_of(pod) and key not in queue.awaiting_claims
             ):
                 yield f"gated: {key} is {entry.state.value}, and its gates are {pod.spec.scheduling_gates}"
             if entry.state is QueueState.IN_FLIGHT and not expected.extender_calls.is_open(pod.metadata.uid):
@@ -408,7 +446,7 @@ class Checkers:
             if pod.spec.scheduling_gates or entry is None or self._is_drawing(pod, entry.state, now):
                 continue
             if entry.state is QueueState.RESERVED:
-                if not self.expected.pending_binds[key].volumes_pending:  # may take as long as configured
+                if not self.expected.pending_binds[key].preparing:  # may take as long as configured
                     yield f"not bound: {key} has {self.expected.pending_binds[key].node}, and is not bound"
             elif gang_of(pod) is None and (fits := self._fitting(fresh, pod)) is not None:
                 yield f"not bound: {key} is {entry.state.value}, and fits {fits}"
@@ -453,31 +491,6 @@ class Checkers:
             if not nominees or fits_at(filters, kind, View(cluster).plus(nominees), cluster.nodes.rows[node]):
                 return node
         return None
-
-
-def overfull(node: Node, pods: Sequence[Pod], asked: Pod, unwatched: frozenset[str] = frozenset()) -> str:
-    """The resources of the pod that the node has too little of for all pods; not those in `unwatched`."""
-    room = allocatable(node)
-    requests = [pod_requests(pod) for pod in pods]
-    sums: dict[str, tuple[int, int]] = {
-        "cpu": (sum(one.milli_cpu for one in requests), room.milli_cpu),
-        "memory": (sum(one.memory for one in requests), room.memory),
-        "pods": (len(pods), room.pods),
-    }
-    for name in dict.fromkeys(name for one in requests for name in one.scalar):
-        sums[name] = (sum(one.scalar.get(name, 0) for one in requests), room.scalar.get(name, 0))
-    own = pod_requests(asked)
-    wanted = {"cpu": own.milli_cpu, "memory": own.memory, "pods": 1, **own.scalar}
-    return ", ".join(
-        f"{total} of {most} {name}"
-        for name, (total, most) in sums.items()
-        if total > most and wanted.get(name) and name not in unwatched
-    )
-
-
-def running_on(node: str, pods: Iterable[Pod]) -> list[Pod]:
-    """The pods that use resources of a node."""
-    return [pod for pod in pods if pod.spec.node_name == node and pod.status.phase not in FINISHED_PHASES]
 
 
 def differing(kept: Mapping[str, object], owed: Mapping[str, object]) -> str:

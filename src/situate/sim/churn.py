@@ -10,10 +10,13 @@ from typing import Final
 from msgspec.structs import replace
 
 from situate.core.changes import Millis
+from situate.core.model.devices import DeviceClass, ResourceClaim, ResourceSlice
+from situate.core.model.node import Node
 from situate.core.model.pod import Pod
 from situate.core.model.requests import pod_requests
 from situate.core.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from situate.core.model.tolerations import Taint
+from situate.sim.devices.users import DeviceUsers
 from situate.sim.faults import Faults
 from situate.sim.kubelet import Kubelets
 from situate.sim.storage import STATIC, draw_claim, give_back, make_volume, storage_classes, with_claim
@@ -40,7 +43,14 @@ from situate.sim.workload import (
 MAX_PODS: Final = 250
 """The pod limit of a world."""
 SHRUNK_MILLI_CPU: Final = 50
-KEPT: Final = (StorageClass, PersistentVolume, PersistentVolumeClaim)
+KEPT: Final = (
+    StorageClass,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    DeviceClass,
+    ResourceSlice,
+    ResourceClaim,
+)
 """Objects that are not deleted at random."""
 UNREACHABLE: Final = Taint(key="node.kubernetes.io/unreachable", effect="NoSchedule")
 
@@ -77,7 +87,9 @@ class Churn:
         kubelets: Kubelets,
         faults: Faults,
         schedulers: Sequence[str],
+        devices: DeviceUsers | None = None,
     ) -> None:
+        self._devices = devices
         self.stopped = False
         self.serves_foreign = True
         """Bind the pods of the other scheduler here."""
@@ -161,6 +173,8 @@ class Churn:
                 if f"default/{name}" in self._store.pods:
                     continue
             pod = make_pod(template, name, f"u{number}", self._timeline.now)
+            if self._devices is not None:
+                pod = self._devices.asking(template.name, pod)
             if self._rng.random() < self.features.volumes:
                 pod = with_claim(pod, f"c{number}")
                 claim = draw_claim(self._rng, f"c{number}", f"u{self._number()}")
@@ -232,7 +246,10 @@ class Churn:
     def _add_node(self) -> None:
         if len(self._store.nodes) < 2 * self.scale.nodes:
             number = self._number()
-            self._store.put_node(draw_node(self._rng, f"n{number}", f"u{number}", self.features))
+            self._put_node(draw_node(self._rng, f"n{number}", f"u{number}", self.features))
+
+    def _put_node(self, node: Node) -> None:
+        self._store.put_node(node if self._devices is None else self._devices.equipped(node))
 
     def _change_node(self) -> None:
         name = self._some_node()
@@ -270,7 +287,7 @@ class Churn:
     def _come_back(self, name: str) -> None:
         del self._kubelets.dead[name]
         if self._rng.random() < 0.7 and name not in self._store.nodes:
-            self._store.put_node(draw_node(self._rng, name, f"u{self._number()}", self.features))
+            self._put_node(draw_node(self._rng, name, f"u{self._number()}", self.features))
 
     # -- other objects -------------------------------------------------------------------------------------------
 

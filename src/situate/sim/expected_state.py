@@ -5,12 +5,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from situate.core.changes import (
     BindDone,
     BindFailed,
     Change,
+    ClaimsBound,
+    ClaimsFailed,
     EvictDone,
     EvictFailed,
     ExtenderSaid,
@@ -28,14 +31,17 @@ from situate.core.changes import (
     VolumesFailed,
 )
 from situate.core.effects import Bind
+from situate.core.engine.assumed_claims import AssumedClaims
 from situate.core.engine.assumed_volumes import AssumedVolumes
-from situate.core.engine.binding import BIND_ANSWER_MS, BIND_TRIES, VOLUMES_ANSWER_MS
+from situate.core.engine.binding import BIND_ANSWER_MS, BIND_TRIES, HELD_MS, VOLUMES_ANSWER_MS
+from situate.core.model.devices import ResourceClaim
 from situate.core.model.meta import key_of
 from situate.core.model.named import NamedObject
 from situate.core.model.node import Node
 from situate.core.model.pod import Pod
 from situate.core.model.policy import PriorityClass
 from situate.core.model.storage import PersistentVolume
+from situate.core.plugins.support.device_demand import DeviceDecision
 from situate.core.state.cluster import FINISHED_PHASES, Cluster
 from situate.sim.extender_calls import ExtenderCalls
 from situate.sim.store import ref_of
@@ -61,7 +67,14 @@ class PendingBind:
     volumes: tuple[str, ...] = ()
     """The volumes that its claims are being bound to."""
     volumes_pending: bool = False
-    volumes_until_ms: Millis = 0
+    claims_pending: bool = False
+    """Its devices are being written, or are not ready."""
+    prepared_until_ms: Millis = 0
+    """When its volumes and devices time out."""
+
+    @property
+    def preparing(self) -> bool:
+        return self.volumes_pending or self.claims_pending
 
 
 @dataclass(slots=True)
@@ -79,6 +92,7 @@ class ExpectedState:
         self.others: dict[tuple[str, str], NamedObject] = {}
         self.cluster = Cluster()
         self.assumed = AssumedVolumes(self.cluster)
+        self.assumed_claims = AssumedClaims(self.cluster)
         self.pending_binds: dict[str, PendingBind] = {}
         self.nominated: dict[str, tuple[PodRef, str]] = {}
         self.asked: dict[str, PendingEviction] = {}
@@ -91,8 +105,14 @@ class ExpectedState:
         """The node of the last bind by uid, if the bind was rejected."""
         self.attempts: dict[str, int] = {}
         """The last attempt by uid."""
+        self.writing: dict[str, int] = {}
+        """The attempts whose devices are being written, by uid."""
+        self.held_until_ms: dict[str, Millis] = {}
+        """Pods whose devices stay taken, by uid, though they are not bound: it is not known what was written."""
+        self._now: Millis = 0
 
-    def begin_step(self) -> None:
+    def begin_step(self, now: Millis) -> None:
+        self._now = now
         self.left.clear()
         self.ended.clear()
 
@@ -127,7 +147,16 @@ class ExpectedState:
                 self._answered(change)
 
     def _answered(
-        self, answer: BindDone | BindFailed | EvictDone | EvictFailed | VolumesBound | VolumesFailed | ExtenderSaid
+        self,
+        answer: BindDone
+        | BindFailed
+        | EvictDone
+        | EvictFailed
+        | VolumesBound
+        | VolumesFailed
+        | ClaimsBound
+        | ClaimsFailed
+        | ExtenderSaid,
     ) -> None:
         match answer:
             case BindDone(ref, attempt):
@@ -140,6 +169,15 @@ class ExpectedState:
             case VolumesBound(ref, attempt):
                 if (pending := self.current(ref, attempt)) is not None:
                     pending.volumes_pending = False
+            case ClaimsBound(ref, attempt, claims):
+                self._claims_written(ref, attempt, claims)
+                if (pending := self.current(ref, attempt)) is not None and pending.claims_pending:
+                    pending.claims_pending = False
+                    for _ in self.assumed_claims.written(ref.key):
+                        pass
+            case ClaimsFailed(ref, attempt, _, claims):
+                self._claims_written(ref, attempt, claims)
+                self._bind_failed(ref, attempt, final=True)
             case EvictFailed(ref):
                 if ref.uid in self.asked:
                     self.asked[ref.uid].failures += 1
@@ -153,8 +191,11 @@ class ExpectedState:
         for pending in list(self.pending_binds.values()):
             if pending.asked and pending.until_ms <= now:
                 self._bind_failed(pending.ref, pending.attempt, final=False, silent=True)
-            elif pending.volumes_pending and pending.volumes_until_ms <= now:
+            elif pending.preparing and pending.prepared_until_ms <= now:
                 self._bind_failed(pending.ref, pending.attempt, final=True)
+        for uid, until_ms in list(self.held_until_ms.items()):
+            if until_ms <= now:
+                self._end_writing(uid)
         self.extender_calls.give_up_waiting(now)
 
     def _node_gone(self, name: str) -> None:
@@ -171,12 +212,14 @@ class ExpectedState:
             self._pod_gone(ref_of(known))
         self.pods[key] = pod
         if pod.spec.node_name:
-            self._forget(key)
+            pending = self._forget(key)
+            if pending is not None and pending.claims_pending and pending.node != pod.spec.node_name:
+                self._give_back_devices(pending.ref)
             self.extender_calls.forget(pod.metadata.uid)
             self.nominated.pop(key, None)
             self.cluster.add_pod(pod)
             if pod.status.phase in FINISHED_PHASES:
-                self._give_back(key)
+                self._give_back(ref_of(pod))
         elif pod.metadata.deletion_timestamp is not None:
             self._release(key)  # it cannot be bound any more
         elif known is None and pod.status.nominated_node_name and self.is_ours(pod):
@@ -193,13 +236,13 @@ class ExpectedState:
         self.attempts.pop(ref.uid, None)
         self.rejected.pop(ref.uid, None)
         self.extender_calls.forget(ref.uid)
-        self._give_back(ref.key)
+        self._give_back(ref)
         self.cluster.remove_pod(ref.key)
 
     def _object_seen(self, item: NamedObject | PriorityClass) -> None:
         if not isinstance(item, PriorityClass):
             self.others[type(item).__name__, key_of(item.metadata)] = item
-            self.cluster.put_object(self.assumed.seen(item))
+            self.cluster.put_object(self.assumed_claims.seen(self.assumed.seen(item)))
         if isinstance(item, PersistentVolume) and item.spec.claim_ref is not None:
             for (
                 pending
@@ -210,19 +253,20 @@ class ExpectedState:
         if not isinstance(item, PriorityClass):
             self.others.pop((type(item).__name__, key_of(item.metadata)), None)
             self.assumed.gone(item)
+            self.assumed_claims.gone(item)
             self.cluster.forget_object(item)
 
     def _bind_failed(self, ref: PodRef, attempt: int, *, final: bool, silent: bool = False) -> None:
         pending = self.current(ref, attempt)
-        if pending is None or pending.done or not (pending.asked or pending.volumes_pending):
+        if pending is None or pending.done or not (pending.asked or pending.preparing):
             return
         pending.asked = False
-        if not pending.volumes_pending and pending.binder_may_fail:
+        if not pending.preparing and pending.binder_may_fail:
             self._next_attempt(pending)  # it is bound without the extender
             return
         pending.failures += 1
         if final or pending.failures >= BIND_TRIES:
-            if not pending.volumes_pending:
+            if not pending.preparing:
                 self.rejected[ref.uid] = pending.node
             self._release(ref.key)
         elif not silent:
@@ -238,10 +282,35 @@ class ExpectedState:
         if pending is not None:
             self.cluster.remove_pod(key)
             if pending.volumes_pending:
-                self._give_back(key)
+                self._give_back_volumes(key)
+            self._give_back_devices(pending.ref)
 
-    def _give_back(self, key: str) -> None:
+    def _give_back(self, ref: PodRef) -> None:
+        self._give_back_volumes(ref.key)
+        self._give_back_devices(ref)
+
+    def _give_back_volumes(self, key: str) -> None:
         for _ in self.assumed.give_back(key):
+            pass
+
+    def _give_back_devices(self, ref: PodRef) -> None:
+        if ref.uid in self.writing:
+            self.assumed_claims.hold(ref.key, ref.uid)
+            self.held_until_ms.setdefault(ref.uid, self._now + HELD_MS)
+        else:
+            for _ in self.assumed_claims.give_back(ref.key):
+                pass
+
+    def _claims_written(self, ref: PodRef, attempt: int, claims: Sequence[ResourceClaim]) -> None:
+        for claim in self.assumed_claims.news(claims):
+            self._object_seen(claim)
+        if self.writing.get(ref.uid) == attempt:
+            self._end_writing(ref.uid)
+
+    def _end_writing(self, uid: str) -> None:
+        self.writing.pop(uid, None)
+        self.held_until_ms.pop(uid, None)
+        for _ in self.assumed_claims.give_back(uid):
             pass
 
     # -- requests ------------------------------------------------------------------------------------------------
@@ -263,13 +332,29 @@ class ExpectedState:
     def ask_volumes(self, ref: PodRef, volumes: tuple[str, ...], until_ms: Millis) -> None:
         pending = self.pending_binds[ref.key]
         pending.volumes, pending.volumes_pending = volumes, True
-        pending.volumes_until_ms = until_ms + VOLUMES_ANSWER_MS
+        pending.prepared_until_ms = until_ms + VOLUMES_ANSWER_MS
+
+    def ask_claims(self, ref: PodRef, decision: DeviceDecision, until_ms: Millis) -> None:
+        pending = self.pending_binds[ref.key]
+        pending.claims_pending = True
+        pending.prepared_until_ms = until_ms + VOLUMES_ANSWER_MS
+        self.assumed_claims.take(ref.key, pending.pod.metadata, decision)
+        self.writing[ref.uid] = pending.attempt
 
     def nominate(self, ref: PodRef, node: str) -> None:
         if node:
             self.nominated[ref.key] = (ref, node)
         else:
             self.nominated.pop(ref.key, None)
+
+    def adopt_nominations(self, promised: Mapping[str, str]) -> None:
+        """A pod that waited for its claims takes over the nomination that another scheduler wrote meanwhile."""
+        for key, node in promised.items():
+            pod = self.pods.get(key)
+            if key in self.nominated or pod is None or not pod.spec.resource_claims:
+                continue
+            if pod.status.nominated_node_name == node:
+                self.nominated[key] = (ref_of(pod), node)
 
     def gave_up(self, ref: PodRef) -> None:
         """The scheduler reported a failure: the pod holds nothing any more."""
@@ -322,7 +407,12 @@ class ExpectedState:
         fresh = Cluster()
         pods = [pod for pod in self.pods.values() if pod.spec.node_name]
         others = [self.cluster.find_object(item) or item for item in self.others.values()]
+        known = self.cluster.objects.devices
+        others += [
+            claim for claim in known.claims.values() if ("ResourceClaim", key_of(claim.metadata)) not in self.others
+        ]
         fresh.load(self.nodes.values(), others, pods)
+        fresh.objects.devices.in_flight.update(known.in_flight)
         for pending in self.pending_binds.values():
             if pending.node in fresh.nodes.rows:
                 fresh.put(pending.pod, fresh.class_of(pending.pod), fresh.nodes.rows[pending.node])

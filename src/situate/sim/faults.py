@@ -56,6 +56,17 @@ class Faults:
     extender_lies: float = _up_to(0.6)
     bind_is_lost: float = _up_to(0.2)
     """The bind does not happen, and is not answered."""
+    claims_fail: float = _up_to(0.2)
+    """A request about a claim for devices fails and is not carried out."""
+    claims_conflict: float = _up_to(0.4)
+    """Somebody else writes a claim after the scheduler has read it."""
+    claims_are_unsure: float = _up_to(0.2)
+    """Nobody knows whether a claim was written."""
+    claims_are_silent: float = _up_to(0.1)
+    """Nobody answers whether the claims of a pod were written."""
+    claim_is_deleted: float = _up_to(0.3)
+    claim_controller_is_late: float = _up_to(0.3)
+    claim_controller_dies: float = _up_to(0.02)
 
     def named(self) -> str:
         return " ".join(one.name for one in fields(self) if getattr(self, one.name))

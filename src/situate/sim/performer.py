@@ -16,6 +16,8 @@ from situate.core.changes import (
     BindDone,
     BindFailed,
     Change,
+    ClaimsBound,
+    ClaimsFailed,
     EvictDone,
     EvictFailed,
     PodRef,
@@ -25,16 +27,20 @@ from situate.core.changes import (
 from situate.core.effects import (
     AskExtender,
     Bind,
+    BindClaims,
     BindVolumes,
     Effect,
     Evict,
     Nominate,
+    ReleaseClaim,
     Report,
     SetCondition,
     SetGroupCondition,
+    UnreserveClaims,
 )
 from situate.core.model.pod import PodCondition
 from situate.core.state.pods import DISRUPTION_TARGET
+from situate.sim.devices.claim_writer import ClaimWriter
 from situate.sim.extender import BROKEN, SimulatedExtenders
 from situate.sim.faults import Faults
 from situate.sim.storage import bind_volumes
@@ -56,7 +62,9 @@ UNAVAILABLE: Final = "etcdserver: leader changed"
 FORBIDDEN: Final = "admission webhook denied the request"
 
 
-Answer: TypeAlias = BindDone | BindFailed | EvictDone | EvictFailed | VolumesBound | VolumesFailed
+Answer: TypeAlias = (
+    BindDone | BindFailed | EvictDone | EvictFailed | VolumesBound | VolumesFailed | ClaimsBound | ClaimsFailed
+)
 
 
 class FaultyPerformer:
@@ -74,6 +82,8 @@ class FaultyPerformer:
         self._extenders = extenders
         self.binding = False
         """Whether the current write is a bind that the scheduler requested."""
+        self.claims: ClaimWriter | None = None
+        """None: the world has no devices."""
         self._timeline = timeline
         self._rng = rng
         self._store = store
@@ -86,10 +96,15 @@ class FaultyPerformer:
         self._generation += 1
         self._asked.clear()
         self._extenders.restart()
+        if self.claims is not None:
+            self.claims.kill()
 
     def perform(self, effect: Effect) -> None:
         if isinstance(effect, AskExtender):
             self._extenders.ask(effect)
+        elif isinstance(effect, BindClaims | UnreserveClaims | ReleaseClaim):
+            if self.claims is not None:
+                self.claims.perform(effect)
         elif not isinstance(effect, Report):
             slow = self._rng.random() < self.faults.server_is_slow
             delay = self._rng.randint(*(SLOW_MS if slow else REQUEST_MS))
@@ -109,8 +124,8 @@ class FaultyPerformer:
                 self._note(ref, node)
             case SetCondition():
                 self._set_condition(effect)
-            case SetGroupCondition() | Report() | AskExtender():
-                pass  # nobody reads events, and extenders are called at once
+            case SetGroupCondition() | Report() | AskExtender() | BindClaims() | UnreserveClaims() | ReleaseClaim():
+                pass  # nobody reads events; extenders and claims have their own performers
             case _:
                 assert_never(effect)
 
@@ -154,6 +169,10 @@ class FaultyPerformer:
             return
         said = VolumesFailed(ask.pod, ask.attempt, problem) if problem else VolumesBound(ask.pod, ask.attempt)
         self._say(said, generation)
+
+    def answer_claims(self, answer: ClaimsBound | ClaimsFailed) -> None:
+        if self._rng.random() >= self.faults.claims_are_silent:
+            self._say(answer, self._generation)
 
     # -- evictions -----------------------------------------------------------------------------------------------
 
@@ -203,9 +222,13 @@ class FaultyPerformer:
 def describe_answer(answer: Change) -> str:
     """A short form for the trace."""
     match answer:
-        case BindDone(pod, attempt) | VolumesBound(pod, attempt):
+        case BindDone(pod, attempt) | VolumesBound(pod, attempt) | ClaimsBound(pod, attempt):
             return f"{type(answer).__name__} {pod.key} {pod.uid} #{attempt}"
-        case BindFailed(pod, attempt, problem) | VolumesFailed(pod, attempt, problem):
+        case (
+            BindFailed(pod, attempt, problem)
+            | VolumesFailed(pod, attempt, problem)
+            | ClaimsFailed(pod, attempt, problem)
+        ):
             return f"{type(answer).__name__} {pod.key} {pod.uid} #{attempt}: {problem}"
         case EvictDone(pod):
             return f"EvictDone {pod.key} {pod.uid}"

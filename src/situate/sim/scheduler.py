@@ -17,6 +17,8 @@ from situate.core.config.types import KubeSchedulerConfiguration
 from situate.core.effects import Effect
 from situate.core.engine.engine import BATCH, Engine
 from situate.sim.checkers import Checkers, SchedulerStep
+from situate.sim.devices.claim_server import ClaimServer
+from situate.sim.devices.claim_writer import ClaimWriter
 from situate.sim.extender import SimulatedExtenders
 from situate.sim.faults import CALM, Faults
 from situate.sim.feed import WatchFeed
@@ -62,12 +64,19 @@ class SimulatedScheduler:
         store: ObjectStore,
         rng: Callable[[str], Random],
         recorder: RunRecorder,
+        claims: ClaimServer | None = None,
     ) -> None:
+        """`claims`: where claims for devices are written, if the world has some."""
         self.name = name
         self.config = config
         self.pace = draw_pace(rng(f"{name}pace"))
         self.faults = CALM
+        self.life = 0
+        """How often it was started again."""
         self._timeline = timeline
+        self._store = store
+        self._claims = claims
+        self._claims_rng = rng(f"{name}claims")
         self._rng = rng(f"{name}world")
         self._recorder = recorder
         self.feed = WatchFeed(timeline, rng(f"{name}feed"), self._tell)
@@ -81,6 +90,8 @@ class SimulatedScheduler:
 
     def set_faults(self, faults: Faults) -> None:
         self.faults = self.feed.faults = self.performer.faults = self.extenders.faults = faults
+        if self.performer.claims is not None:
+            self.performer.claims.set_faults(faults)
 
     def hear(self, written: StoreEvent) -> None:
         self.feed.hear(written)
@@ -90,16 +101,34 @@ class SimulatedScheduler:
         """Whether the current write is a bind of this scheduler."""
         return self.performer.binding
 
+    @property
+    def writes_claims(self) -> bool:
+        """Whether the current write is one of this scheduler to a claim for devices."""
+        return self.performer.claims is not None and self.performer.claims.writes
+
     # -- life cycle ----------------------------------------------------------------------------------------------
 
     def _start(self) -> None:
         self.engine = Engine(self.config, batch=self.pace.batch)
         self.checkers = Checkers(self.engine, self.config, self.extenders.takes)
+        if self._claims is not None:
+            answer = self.performer.answer_claims
+            self.performer.claims = ClaimWriter(
+                self._timeline,
+                self._claims_rng,
+                self._store,
+                self._claims,
+                self.engine,
+                answer,
+                f"{self.name}{self.life}",
+            )
+            self.performer.claims.set_faults(self.faults)
 
     def _restart(self) -> None:
         """It dies, and another starts from a list of the store. Old binds are still in flight."""
         self._count_flushed()
         self.performer.restart()
+        self.life += 1
         self._recorder.restarted(self.name)
         self._start()
         self._inbox.clear()
@@ -116,6 +145,8 @@ class SimulatedScheduler:
 
     def close(self) -> None:
         self._count_flushed()
+        if self.performer.claims is not None:
+            self.performer.claims.kill()
 
     # -- stepping ------------------------------------------------------------------------------------------------
 
@@ -148,6 +179,8 @@ class SimulatedScheduler:
         self._recorder.wrong(self.name, self.checkers.after(SchedulerStep(self._steps, now, changes, effects)))
         for effect in effects:
             self.performer.perform(effect)
+        if self.performer.claims is not None:
+            self.performer.claims.stepped()
         next_due = self.engine.next_due_ms(now)
         if next_due is not None:
             self._step_within(max(1, next_due - now))

@@ -20,10 +20,12 @@ from situate.core.effects import Bind, Effect, Evict
 from situate.core.model.node import Node
 from situate.core.model.pod import Pod
 from situate.core.queue.queue import FLUSH_EVERY_MS, UNSCHEDULABLE_LIMIT_MS
-from situate.sim.checkers import overfull, running_on
 from situate.sim.churn import Churn
+from situate.sim.devices.checker import SchedulerLife
+from situate.sim.devices.world import SHARE, DeviceWorld, draw_devices
 from situate.sim.faults import CALM, Faults, draw_faults
 from situate.sim.kubelet import Kubelets
+from situate.sim.room import overfull, running_on
 from situate.sim.scheduler import SimulatedScheduler
 from situate.sim.settings import draw_schedulers
 from situate.sim.store import ObjectStore, StoreEvent
@@ -67,7 +69,16 @@ class WorldResult:
 class World:
     """Each part has a random source of its own, so that none changes the draws of another."""
 
-    def __init__(self, seed: int, *, changes: int = CHANGES, trace: Callable[[str], None] | None = None) -> None:
+    def __init__(
+        self,
+        seed: int,
+        *,
+        changes: int = CHANGES,
+        trace: Callable[[str], None] | None = None,
+        devices: bool | None = None,
+    ) -> None:
+        """`devices`: whether the world has some; None: as drawn."""
+
         def rng(what: str) -> Random:
             return Random(f"{seed} {what}")  # noqa: S311 — a seeded die is the point
 
@@ -85,16 +96,30 @@ class World:
         self._bound: dict[str, str] = {}
         """The scheduler that bound each pod, by uid; "-": somebody else."""
         self.kubelets = Kubelets(self.timeline, rng("kubelets"), self.store)
-        self.schedulers = [SimulatedScheduler("", self.cast.ours, self.timeline, self.store, rng, self)]
+        self.devices: DeviceWorld | None = None
+        if rng("devices").random() < SHARE if devices is None else devices:
+            self.devices = draw_devices(
+                self.timeline, rng, self.store, self.outcome.faults, self._claim_writer, self.wrong
+            )
+            self.devices.checker.shares_pods = self.cast.kind == "the same pods"
+        claims = None if self.devices is None else self.devices.server
+        self.schedulers = [SimulatedScheduler("", self.cast.ours, self.timeline, self.store, rng, self, claims)]
         if self.cast.other is not None:
-            self.schedulers.append(SimulatedScheduler("other ", self.cast.other, self.timeline, self.store, rng, self))
-        self.churn = Churn(self.timeline, rng("churn"), self.store, self.kubelets, self.outcome.faults, self.cast.names)
+            self.schedulers.append(
+                SimulatedScheduler("other ", self.cast.other, self.timeline, self.store, rng, self, claims)
+            )
+        users = None if self.devices is None else self.devices.users
+        self.churn = Churn(
+            self.timeline, rng("churn"), self.store, self.kubelets, self.outcome.faults, self.cast.names, users
+        )
         self.churn.serves_foreign = self.cast.kind != "its own pods"
         self.store.heard_by += [self._watch_room, *(one.hear for one in self.schedulers), self.kubelets.hear]
         self._set_faults(self.outcome.faults)
 
     def _set_faults(self, faults: Faults) -> None:
         self.kubelets.faults = faults
+        if self.devices is not None:
+            self.devices.set_faults(faults)
         for scheduler in self.schedulers:
             scheduler.set_faults(faults)
 
@@ -102,6 +127,8 @@ class World:
 
     def run(self) -> WorldResult:
         outcome = self.outcome
+        if self.devices is not None:
+            self.devices.begin()
         self.churn.begin()
         while not self.closed and outcome.changes < self._wanted and self.timeline.now < LONGEST_MS:
             self.timeline.advance()
@@ -110,6 +137,9 @@ class World:
         for scheduler in self.schedulers:
             if not self.closed:
                 scheduler.finish()
+        if self.devices is not None and not self.closed:
+            pending = [one for each in self.schedulers for one in each.checkers.expected.pending_binds.values()]
+            self.wrong("", self.devices.checker.left_behind({one.ref.uid for one in pending}))
         self._go_on(QUIET_MS)
         for scheduler in self.schedulers:
             scheduler.close()
@@ -127,6 +157,8 @@ class World:
     def _calm_down(self) -> None:
         """Stop the faults and the churn. Only schedulers and performers go on."""
         self.churn.stopped = self.kubelets.quiet = True
+        if self.devices is not None:
+            self.devices.calm_down()
         self._set_faults(CALM)
 
     # -- recording -----------------------------------------------------------------------------------------------
@@ -141,6 +173,8 @@ class World:
 
     def restarted(self, who: str) -> None:
         self.outcome.restarts += 1
+        if self.devices is not None:
+            self.devices.checker.restarted(who)
         until = self.timeline.now + EXCUSED_MS
         self._shrunk = dict.fromkeys(self.store.nodes, until)  # requests of the dead one may still arrive
 
@@ -188,10 +222,22 @@ class World:
             short = overfull(self.store.nodes[name], there, pod, by.checkers.expected.extender_calls.unwatched)
             if short:
                 self.wrong(by.name, [f"overcommit at the bind: {pod.metadata.name} on {name}: {short}"])
+        if by is not None and self.devices is not None:
+            self.devices.checker.bound(pod, by.name)
         for other in self.schedulers:
             if other is not by:
                 self._taken[f"{other.name} {name}"] = now + EXCUSED_MS
 
+    def _claim_writer(self) -> SchedulerLife | None:
+        found = next((one for one in self.schedulers if one.writes_claims), None)
+        return None if found is None else SchedulerLife(found.name, found.life)
 
-def run(seed: int, *, changes: int = CHANGES, trace: Callable[[str], None] | None = None) -> WorldResult:
-    return World(seed, changes=changes, trace=trace).run()
+
+def run(
+    seed: int,
+    *,
+    changes: int = CHANGES,
+    trace: Callable[[str], None] | None = None,
+    devices: bool | None = None,
+) -> WorldResult:
+    return World(seed, changes=changes, trace=trace, devices=devices).run()

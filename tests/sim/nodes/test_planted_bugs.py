@@ -51,6 +51,18 @@ def an_agent_takes_its_clock_to_be_right(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Fence, "closes_at", property(lambda self: self.renewed_at + self.lease_s))
 
 
+def nobody_waits_until_a_lost_node_must_have_stopped(patch: pytest.MonkeyPatch) -> None:
+    """A node counts as lost, and its pods as stopped, after a third of the time."""
+    patch.setattr(Heartbeats, "waits_ms", lambda self, node: 0)
+    patch.setattr(Heartbeats, "lease_over_at", lambda self, node: None if (at := self.last(node)) is None else at)
+    real = Heartbeats.silent_at
+    patch.setattr(Heartbeats, "silent_at", lambda self, node, patience: real(self, node, patience // 3))
+
+
+def no_promise_is_believed(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Heartbeats, "stopped_at", lambda self, node: None)
+
+
 def pods_of_a_node_that_is_gone_are_forced_at_once(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(eviction, "_orphaned", lambda one, _, now, result: eviction._force(one, now, result))
 
@@ -118,7 +130,7 @@ def nodes_are_given_up_though_all_are_lost(patch: pytest.MonkeyPatch) -> None:
         finally:
             del heartbeats._up["nobody"]
 
-    patch.setattr("situate.loop.controllers.runner.taint_lost_nodes", survey)
+    patch.setattr("situate.loop.controllers.surveys.taint_lost_nodes", survey)
 
 
 def a_control_plane_that_has_just_begun_gives_nodes_up(patch: pytest.MonkeyPatch) -> None:
@@ -135,7 +147,7 @@ def pods_leave_before_their_patience_is_over(patch: pytest.MonkeyPatch) -> None:
 
 
 def late_reports_are_taken(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("situate.server.placing.bind_transaction.stale_reason", lambda said, held, term: "")
+    patch.setattr("situate.server.placing.reports.stale_reason", lambda said, held, term: "")
 
 
 # -- several servers on one store --------------------------------------------------------------------------------
@@ -221,6 +233,10 @@ BUGS: dict[str, Bug] = {
     "an agent takes its clock to be right": Bug(
         an_agent_takes_its_clock_to_be_right, "runs twice", ("drift", "nodes deleted"), KUBERNETES, seed=5
     ),
+    "nobody waits until a lost node must have stopped": Bug(
+        nobody_waits_until_a_lost_node_must_have_stopped, "still runs it", ("cuts",)
+    ),
+    "no promise is believed": Bug(no_promise_is_believed, "not recovered", ("churn",)),
     "pods of a node that is gone are forced at once": Bug(
         pods_of_a_node_that_is_gone_are_forced_at_once, "runs twice", LOSSES
     ),
@@ -263,12 +279,16 @@ BUGS: dict[str, Bug] = {
         "asked for",
         ("control plane pauses", "several servers", "slow store", "churn"),
         KUBERNETES,
+        seed=11,
     ),
     "a scheduler does not list again": Bug(
         a_scheduler_does_not_list_again, "crashed", ("store stalls", "compactions", "churn"), KUBERNETES
     ),
     "nodes are judged by the silence of the store": Bug(
-        nodes_are_judged_by_the_silence_of_the_store, "after the control plane started", ("store outages", "cuts")
+        nodes_are_judged_by_the_silence_of_the_store,
+        "after the control plane started",
+        ("store outages", "cuts"),
+        seed=3,
     ),
     "taints stay": Bug(taints_stay, "settled", ("cuts", "vanishing")),
 }

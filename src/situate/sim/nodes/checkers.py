@@ -5,17 +5,17 @@ Times are true times. Actors use clocks that may drift, and the checks allow for
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from math import ceil, inf
+from math import inf
 from typing import Any, Final
 
 import msgspec
 
 from situate.core.reconcile.nodes.fencing import NodeProfile
 from situate.core.reconcile.nodes.reports import ACKNOWLEDGED
+from situate.sim.nodes.pod_counts import PodCountChecker
 from situate.sim.nodes.run_log import RunLog
 from situate.sim.nodes.virtual_time import EPOCH_S, DriftingClock, VirtualLoop
 from situate.store.transactions import Delete, Put, Write
@@ -28,13 +28,6 @@ ZONE: Final = "topology.kubernetes.io/zone"
 OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
 BY_TAINT: Final = "DeletionByTaintManager"
 ENDED: Final = ("Succeeded", "Failed")
-JOBS: Final = "/objects/batch/jobs/"
-SCALED: Final = ("/objects/apps/deployments/", "/objects/apps/statefulsets/")
-SURGE: Final = 0.25
-"""How many extra pods a Deployment may have during a rollout, by its defaults (maxSurge)."""
-SEEN_S: Final = 60.0
-"""For how long a controller may act on an older size of its workload."""
-REMEMBERED: Final = 100
 SLACK_S: Final = 0.01
 """Times are rounded to milliseconds."""
 
@@ -60,6 +53,11 @@ class NodeState:
     out_of_service: bool
     """It has the out-of-service taint, so its pods leave at once."""
 
+    @property
+    def repels(self) -> bool:
+        """Its pods have to leave."""
+        return self.given_up is not None or self.out_of_service
+
 
 @dataclass(slots=True)
 class PodState:
@@ -73,54 +71,33 @@ class PodState:
     body: dict[str, Any] = field(repr=False)
 
 
-class PodCountChecker:
-    """No controller creates more pods than its workload asks for, whichever server it runs on."""
-
-    def __init__(self, loop: VirtualLoop, log: RunLog) -> None:
-        self._loop = loop
-        self._log = log
-        self._asked: dict[str, deque[tuple[float, int]]] = {}
-        """The recent sizes of each Deployment and StatefulSet."""
-        self._completions: dict[str, int] = {}
-
-    def workload(self, key: str, value: bytes) -> None:
-        if key.startswith(JOBS):
-            self._completions[key.rpartition("/")[2]] = _decode(value)["spec"].get("completions", 1)
-        elif key.startswith(SCALED):
-            asked = self._asked.setdefault(key.rpartition("/")[2], deque(maxlen=REMEMBERED))
-            replicas = _decode(value)["spec"].get("replicas", 1)
-            if not asked or asked[-1][1] != replicas:
-                asked.append((self._loop.now, replicas))
-
-    def created(self, pod: PodState, pods: Iterable[PodState]) -> None:
-        name = pod.body["metadata"].get("labels", {}).get("app", "")
-        active = [one for one in pods if _app(one) == name and not one.leaves and one.phase != "Failed"]
-        if name in self._completions:
-            if len(active) > self._completions[name]:
-                self._log.violation(f"job {name} has {len(active)} pods for {self._completions[name]} completions")
-        elif name in self._asked:
-            most = self._most(self._asked[name])
-            if len(active) > most + ceil(SURGE * most):
-                self._log.violation(f"{name} has {len(active)} pods; it asked for {most}")
-
-    def _most(self, asked: deque[tuple[float, int]]) -> int:
-        """The largest recent size: a controller may not have seen the newest one yet."""
-        most, until = 0, self._loop.now
-        for at, replicas in reversed(asked):
-            if self._loop.now - until > SEEN_S:
-                break
-            most, until = max(most, replicas), at
-        return most
-
-
 @dataclass(slots=True)
 class ServerTimes:
     """The clock of a server, and since when it has seen every node: when it last started, knew that it had been paused,
     or reached the store again."""
 
     clock: DriftingClock
+    grace_s: float = 0.0
+    """For how long it sees nodes before it judges them, by its clock."""
     began_at: float = 0.0
     resumed_at: float = 0.0
+    judged_until: float = -inf
+    """When it last lost sight of the nodes after it had seen them for long enough: what it decided until then may be
+    written later."""
+
+    def started(self, now: float) -> None:
+        """As a new process, which writes nothing that the last one decided."""
+        self.began_at, self.judged_until = now, -inf
+
+    def sees_again(self, now: float, since: float) -> None:
+        """It saw no node from `since` until now."""
+        if self.seen_s(since) >= self.grace_s:
+            self.judged_until = since
+        self.began_at = now
+
+    def seen_s(self, now: float) -> float:
+        """For how long it has seen all nodes, by its clock."""
+        return (now - self.began_at) * self.clock.rate
 
 
 class NodeCheckers:
@@ -143,7 +120,8 @@ class NodeCheckers:
         self._acknowledged: dict[str, int] = {}
         self._let_go: set[tuple[str, str]] = set()
         self._late_s = late_s
-        self._taken_back_at: dict[str, float] = {}
+        self._repelled_until: dict[str, float] = {}
+        """When a node that pods had to leave was taken back or deleted: evictions may be under way."""
         self._last_up_at = -inf
         """When a node was up for the last time, if none is."""
         self._last_given_up: dict[str, tuple[float, ServerTimes]] = {}
@@ -211,10 +189,19 @@ class NodeCheckers:
         if key.startswith(NODES):
             self._log.record(f"node {key.removeprefix(NODES)} is deleted")
             self._note_up()
-            self.nodes.pop(key.removeprefix(NODES), None)
+            gone = self.nodes.pop(key.removeprefix(NODES), None)
+            if gone is not None and gone.repels:
+                self._repelled_until[key.removeprefix(NODES)] = self._loop.now
         elif key.startswith(PODS):
             self._log.record(f"pod {key.removeprefix(PODS)} is gone")
-            self.pods.pop(key.removeprefix(PODS), None)
+            self._stopped(self.pods.pop(key.removeprefix(PODS), None))
+        else:
+            self.pod_counts.gone(key)
+
+    def _stopped(self, gone: PodState | None) -> None:
+        """A pod that is gone, or replaced, runs nowhere: others of its name may start now."""
+        if gone is not None and (places := self.running.get(gone.uid)):
+            self._log.violation(f"{gone.key} ({gone.uid[:8]}) is gone, and {', '.join(places)} still runs it")
 
     def _node(self, name: str, body: dict[str, Any]) -> None:
         before = self.nodes.get(name)
@@ -230,7 +217,8 @@ class NodeCheckers:
             self._giving_up(name, new)
         elif before is not None and before.given_up is not None and new.given_up is None:
             self._log.record(f"node {name} is not given up any more")
-            self._taken_back_at[name] = self._loop.now
+        if before is not None and before.repels and not new.repels:
+            self._repelled_until[name] = self._loop.now
         self._note_up()
         self.nodes[name] = new
 
@@ -260,10 +248,15 @@ class NodeCheckers:
                 self._log.violation(f"{what} {since:.1f} s after another of its zone")
         self._last_given_up[node.zone] = now, self._server
 
-    def _too_early(self, what: str) -> None:
-        """No node is tainted and no pod evicted in the first grace period of a server."""
-        since = (self._loop.now - self._server.began_at) * self._server.clock.rate
-        if since < self._profile.grace_ms / 1_000 - SLACK_S:
+    def _too_early(self, what: str, due: float = inf) -> None:
+        """No node is tainted and no pod evicted in the first grace period of a server, unless it was due before the
+        server lost sight of the nodes, by the server's clock: the request was on its way to a store that stalled."""
+        server = self._server
+        since = server.seen_s(self._loop.now)
+        under_way = due <= server.clock.wall(server.judged_until) + SLACK_S
+        if under_way and self._loop.now - server.judged_until <= self._late_s:
+            return
+        if since < server.grace_s - SLACK_S:
             self._log.violation(f"{what} {since:.1f} s after the control plane started")
 
     def _all_lost(self, what: str) -> None:
@@ -282,6 +275,8 @@ class NodeCheckers:
                 self._log.violation(f"pod {key} was bound to {before.node}, and is now to {node or 'nothing'}")
             if before.phase in ENDED and phase != before.phase:
                 self._log.violation(f"pod {key} had {before.phase}, and is {phase}")
+        else:
+            self._stopped(before)
         self._tell(before, new)
         targets = [c.get("reason") for c in status.get("conditions", ()) if c["type"] == "DisruptionTarget"]
         if new.leaves and (before is None or not before.leaves) and BY_TAINT in targets:
@@ -307,23 +302,18 @@ class NodeCheckers:
         if node is not None and node.out_of_service:
             return
         if node is None or node.given_up is None:
-            if self._loop.now - self._taken_back_at.get(pod.node, -inf) > self._late_s:
+            if self._loop.now - self._repelled_until.get(pod.node, -inf) > self._late_s:
                 self._log.violation(f"{what}, which is not given up")
             return
-        self._too_early(what)
-        self._all_lost(what)
         patience = min((s for s in pod.patience.values() if s is not None), default=None)
+        self._too_early(what, node.given_up + (patience or 0))
+        self._all_lost(what)
         wall = self._server.clock.wall(self._loop.now)
         if pod.patience and patience is None:
             self._log.violation(f"{what}, whose taint it tolerates")
         elif patience is not None and wall < node.given_up + patience - SLACK_S:
             after = wall - node.given_up
             self._log.violation(f"{what} {after:.1f} s after that was given up, and not after {patience} s")
-
-
-def _app(pod: PodState) -> str:
-    app: str = pod.body["metadata"].get("labels", {}).get("app", "")
-    return app
 
 
 def _patience(tolerations: Sequence[dict[str, Any]]) -> dict[str, int | None]:

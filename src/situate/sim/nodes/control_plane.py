@@ -113,7 +113,7 @@ class SimulatedServer:
         checkers: NodeCheckers,
     ) -> None:
         self.name = f"server {number}"
-        self.times = ServerTimes(clock)
+        self.times = ServerTimes(clock, profile.grace_ms / 1_000)
         self.process: ControlPlaneProcess | None = None
         self.restarts = 0
         self._cut_at = 0.0
@@ -127,7 +127,7 @@ class SimulatedServer:
     def begin(self) -> None:
         actor = Actor(f"{self.name}.{self.restarts}", self.times.clock)
         self.restarts += 1
-        self.times.began_at = self._loop.now
+        self.times.started(self._loop.now)
         store = StoreLink(self._shared, self._committed, self._rng, lambda: self._loop.now)
         made = actor.run(lambda: ControlPlaneProcess(actor, self.name, store, self._profile, self._rng))
         self.process = made
@@ -174,7 +174,7 @@ class SimulatedServer:
             return
         noticed = self._loop.now - max(self._cut_at, self.times.resumed_at) > NOTICES_S
         if noticed and not process.actor.paused:
-            self.times.began_at = self._loop.now
+            self.times.sees_again(self._loop.now, self._cut_at)
         process.store.heal()
 
 

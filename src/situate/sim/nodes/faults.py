@@ -227,10 +227,11 @@ class FaultInjector:
             return
         self._log.record(f"{one.name} is paused")
         process.actor.pause()
+        paused_at = asyncio.get_running_loop().time()
         await asyncio.sleep(seconds)
         self._log.record(f"{one.name} resumes")
         if seconds * one.times.clock.rate > ASLEEP_S:
-            one.times.began_at = asyncio.get_running_loop().time()
+            one.times.sees_again(asyncio.get_running_loop().time(), paused_at)
         if seconds > BREAKS_AFTER_S and not process.store.is_cut:
             process.store.heal()
         one.times.resumed_at = asyncio.get_running_loop().time()

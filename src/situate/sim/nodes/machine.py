@@ -22,6 +22,7 @@ from situate.agent.desired_state import NodeConfiguration
 from situate.agent.lease import FENCE
 from situate.agent.runtime import ContainerConfig, ExecResult, Run
 from situate.agent.settings import NodeSettings
+from situate.agent.shim import FENCED
 from situate.core.reconcile.api_values import SECOND
 from situate.core.reconcile.nodes.fencing import NodeProfile
 from situate.sim.nodes.checkers import NodeCheckers
@@ -265,7 +266,7 @@ class Machine:
         dead_by = self._dead_by()
         if dead_by is not None and now >= dead_by:
             for uid, name in list(self.alive):
-                self._over(uid, name, KILLED, "Fenced")
+                self._over(uid, name, KILLED, FENCED)
         else:
             wait_s = SHIM_S if dead_by is None else max(dead_by - now, 0.0)
             self._shims = self._later(wait_s, self._guard)

@@ -239,9 +239,9 @@ class NetworkControlPlane:
         self._link = link
         self._leases = HttpControlPlane(cast(Client, _LeaseClient(self)))
 
-    async def acquire_lease(self, node: str, lease_s: int, least: int = 0) -> AcquiredLease:
+    async def acquire_lease(self, node: str, lease_s: int, least: int = 0, *, fenced: bool = False) -> AcquiredLease:
         """Use the HTTP client's protocol, read then write, so that late messages conflict."""
-        return await self._leases.acquire_lease(node, lease_s, least)
+        return await self._leases.acquire_lease(node, lease_s, least, fenced=fenced)
 
     async def renew_lease(self, node: str, renewal: LeaseRenewal) -> None:
         await self._leases.renew_lease(node, renewal)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from situate.agent.node_status import is_ready
 from situate.sim.nodes.checkers import ENDED, NodeCheckers
 from situate.sim.nodes.control_plane import SimulatedControlPlane
 from situate.sim.nodes.machine import Machine
-from situate.sim.nodes.workload import JOBS, SPACE, DesiredWorkload, Users
+from situate.sim.nodes.workload import RESOURCES, SPACE, DesiredWorkload, Users
 
 
 def unsettled(
@@ -75,15 +76,25 @@ def _workloads(checkers: NodeCheckers, users: Users, control_plane: SimulatedCon
         pods = [pod for pod in checkers.pods.values() if pod.body["metadata"].get("labels", {}).get("app") == one.name]
         if one.kind == "Job":
             yield from _job(one, control_plane)
-        elif one.kind != "Pod":
+        elif one.moves:
             active = [pod for pod in pods if not pod.leaves and pod.phase not in ENDED]
             if len(active) != one.replicas:
                 yield f"{one.name} has {len(active)} pods of {one.replicas}"
+            if one.kind == "StatefulSet":
+                # A rolling update goes on only when all pods are ready: they may be, and one is replaced next.
+                updated = _status(one, control_plane).get("updatedReplicas", 0)
+                if updated != one.replicas:
+                    yield f"{one.name} has {updated} pods of {one.replicas} updated"
 
 
 def _job(one: DesiredWorkload, control_plane: SimulatedControlPlane) -> Iterator[str]:
-    process = control_plane.reached()
-    held = None if process is None else process.registry.cache.get(JOBS, SPACE, one.name)
-    done = 0 if held is None else held.object(JOBS).get("status", {}).get("succeeded", 0)
+    done = _status(one, control_plane).get("succeeded", 0)
     if done != one.replicas:
         yield f"{one.name} has {done} of {one.replicas} done"
+
+
+def _status(one: DesiredWorkload, control_plane: SimulatedControlPlane) -> Mapping[str, Any]:
+    process, resource = control_plane.reached(), RESOURCES[one.kind]
+    held = None if process is None else process.registry.cache.get(resource, SPACE, one.name)
+    found: Mapping[str, Any] = {} if held is None else held.object(resource).get("status", {})
+    return found

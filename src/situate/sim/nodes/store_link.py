@@ -10,12 +10,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from random import Random
-from typing import Any, Final, Self
+from typing import Any, Final, Self, cast
 
 from situate.server.registry.keys import OBJECTS
-from situate.store.contract import Watch
+from situate.store.concurrent import commit_concurrently
+from situate.store.contract import Store, Watch
 from situate.store.entries import Batch, Revision
-from situate.store.errors import ClosedError, OutcomeUnknownError, StoreFullError, UnavailableError
+from situate.store.errors import ClosedError, OutcomeUnknownError, StoreError, StoreFullError, UnavailableError
 from situate.store.memory import MemoryStore
 from situate.store.transactions import Committed, Guard, Outcome, Put, Write
 
@@ -151,6 +152,11 @@ class StoreLink:
         if isinstance(outcome, Committed):
             self._committed(outcome.revision, asked)
         return outcome
+
+    async def commit_each(
+        self, transactions: Sequence[tuple[Iterable[Guard], Iterable[Write]]]
+    ) -> Sequence[Outcome | StoreError]:
+        return await commit_concurrently(cast(Store, self), transactions)
 
     def watch(self, prefix: str, after: Revision) -> Watch:
         if not self.open:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, Final
 
+from situate.core.reconcile.nodes.eviction import REBIND
 from situate.core.reconcile.nodes.taints import NOT_READY, OUT_OF_SERVICE, UNREACHABLE
 from situate.server.errors import StatusError
 from situate.server.registry.registry import Registry
@@ -23,7 +24,6 @@ RESOURCES: Final = {
     "Job": BY_KIND["batch/v1", "Job"],
     "Pod": BY_KIND["v1", "Pod"],
 }
-JOBS: Final = RESOURCES["Job"]
 PODS: Final = RESOURCES["Pod"]
 NODES: Final = BY_KIND["v1", "Node"]
 RETRY_S: Final = 1.0
@@ -36,6 +36,8 @@ class DesiredWorkload:
     kind: str
     name: str
     replicas: int
+    moves: bool = True
+    """Its pods run elsewhere when their node is lost."""
 
 
 class Users:
@@ -74,13 +76,17 @@ class Users:
         if rng.random() < 0.5:
             await self._make("Job", "job", rng.randint(1, 4))
         for number in range(rng.randint(0, 2)):
-            await self._make("Pod", f"lone-{number}", 1)
+            await self._make("Pod", f"lone-{number}", 1, moves=False)
+        for number in range(rng.randint(0, 2)):
+            await self._make("Pod", f"moving-{number}", 1)
 
-    async def _make(self, kind: str, name: str, replicas: int) -> None:
+    async def _make(self, kind: str, name: str, replicas: int, *, moves: bool = True) -> None:
         self._log.record(f"users create {kind} {name} with {replicas}")
         body = self._body(kind, name, replicas)
         resource = RESOURCES[kind]
-        self.workloads[name] = DesiredWorkload(kind, name, replicas)
+        if kind == "Pod" and moves:
+            body["metadata"]["annotations"] = {REBIND: "true"}
+        self.workloads[name] = DesiredWorkload(kind, name, replicas, moves)
         await self.do(lambda registry: registry.create(Target(resource, SPACE), body, SYSTEM))
 
     def _body(self, kind: str, name: str, replicas: int) -> Object:

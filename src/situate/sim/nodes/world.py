@@ -1,4 +1,7 @@
-"""One world from its seed: it starts without faults, then faults are injected for some minutes, then it must settle."""
+"""One world from its seed: it starts without faults, then faults are injected for some minutes, then it must settle.
+
+At last a machine is lost and does not come back: everything that may move must run on the others.
+"""
 
 from __future__ import annotations
 
@@ -31,6 +34,9 @@ BOUND_S: Final = 150.0
 LOOK_S: Final = 5.0
 STAYS_S: Final = 75.0
 """It must stay settled for this long, because old messages may still arrive."""
+LOST_BOUND_S: Final = {"fast": 90.0, "kubernetes": 160.0}
+"""What runs on a lost machine must run elsewhere within this time: grace, eviction rate, the longest toleration, and
+a quarter of a minute, by the slowest clock."""
 PART: Final = 0.45
 """The probability of each kind of fault."""
 LINGERING: Final = frozenset({"late messages", "doubled messages"})
@@ -59,6 +65,8 @@ class NodeWorldResult:
     given_up: int
     restarts: int
     settled_s: float
+    recovered_s: float
+    """How long after the loss of a machine everything that may move ran again."""
     minutes: float
 
 
@@ -119,6 +127,8 @@ class _World:
             self.checkers,
         )
         self.pods = 0
+        self._loss = _rng(rng)
+        self.lost: Machine | None = None
 
     def _machine(self, name: str, zone: str, rng: Random, directory: Path) -> Machine:
         link = Link(self.loop, self.control_plane, self.kinds.network_faults(rng), _rng(rng))
@@ -148,7 +158,8 @@ class _World:
         await self.faults.play(self.lasts_s)
         keeping.cancel()
         settled_s = await self._settle()
-        outcome = self._outcome(settled_s)
+        recovered_s = 0.0 if self.log.violations else await self._lose_one()
+        outcome = self._outcome(settled_s, recovered_s)
         for one in self.machines:
             await one.kill_agent()
         await self.control_plane.kill()
@@ -174,10 +185,38 @@ class _World:
             self.log.violation(f"it did not stay settled: {'; '.join(left)}")
         return took
 
-    def _unsettled(self) -> list[str]:
-        return unsettled(self.checkers, self.machines, self.users, self.control_plane)
+    async def _lose_one(self) -> float:
+        """Lose a machine for good; return how long it took until everything that may move ran elsewhere."""
+        one = self.lost = self._loss.choice(self.machines)
+        how = self._loss.choice(["powered off", "frozen", "cut off"])
+        self.log.record(f"{one.name} is {how} for good")
+        if how == "powered off":
+            await one.power_off()
+        elif how == "frozen" and one.agent_actor is not None:
+            one.agent_actor.pause()
+        else:
+            one.link.cut(there=True, back=True)
+        begun, bound_s = self.loop.now, LOST_BOUND_S[self.profile.name]
+        await asyncio.sleep(self.profile.lease_ms / 1_000)
+        while (left := self._unsettled()) and self.loop.now - begun < bound_s:
+            await asyncio.sleep(1.0)
+        if left:
+            self.log.violation(f"not recovered {bound_s:.0f} s after {one.name} was lost: {'; '.join(left)}")
+        took = self.loop.now - begun
+        if how == "frozen" and one.agent_actor is not None:
+            one.agent_actor.go_on()
+        elif how == "cut off":
+            one.link.heal()
+        else:
+            one.power_on()
+        await asyncio.sleep(BEGIN_S)  # it must not run what it had
+        return took
 
-    def _outcome(self, settled_s: float) -> NodeWorldResult:
+    def _unsettled(self) -> list[str]:
+        there = [one for one in self.machines if one is not self.lost]
+        return unsettled(self.checkers, there, self.users, self.control_plane)
+
+    def _outcome(self, settled_s: float, recovered_s: float) -> NodeWorldResult:
         return NodeWorldResult(
             seed=self.seed,
             profile=self.profile.name,
@@ -194,6 +233,7 @@ class _World:
             servers=len(self.control_plane.servers),
             restarts=self.control_plane.restarts - len(self.control_plane.servers),
             settled_s=settled_s,
+            recovered_s=recovered_s,
             minutes=self.loop.now / 60,
         )
 

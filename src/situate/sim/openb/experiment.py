@@ -27,7 +27,7 @@ from situate.sim.openb.objects import node_object, pod_object
 from situate.sim.openb.policies import RANDOM
 from situate.sim.openb.trace_files import TraceNode, TracePod
 
-MARKS: Final = (100, 130)
+MARKS: Final = (80, 90, 100, 110, 120, 130)
 """The marks at which allocation is measured, in percent of the cluster's GPUs requested so far."""
 
 

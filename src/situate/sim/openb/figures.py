@@ -36,14 +36,19 @@ class PolicyFigures:
     runs: tuple[OpenbRun, ...]
     marks: tuple[AllocationFigure, ...]
 
+    @property
+    def deviation(self) -> float | None:
+        """The largest standard deviation of the marks; None for one seed."""
+        return max((figure.deviation for figure in self.marks if figure.deviation is not None), default=None)
+
 
 def figures(workload: str, nodes: Sequence[TraceNode], policy: str, runs: Sequence[OpenbRun]) -> PolicyFigures:
     """The runs are in the order of the seeds."""
     whole = capacity(nodes)
     is_theirs = len(nodes) == NODES and whole == GPUS * DEVICE_MILLI
-    said = (published(workload, policy) if is_theirs else None) or (None,) * len(MARKS)
+    said = published(workload, policy) if is_theirs else {}
     marks = tuple(
-        AllocationFigure(mark, tuple(100 * run.allocated[at] / whole for run in runs), said[at])
+        AllocationFigure(mark, tuple(100 * run.allocated[at] / whole for run in runs), said.get(mark))
         for at, mark in enumerate(MARKS)
     )
     return PolicyFigures(policy, tuple(runs), marks)

@@ -10,13 +10,15 @@ from situate.core.config.types import API_VERSION, KIND
 from situate.core.engine.framework import build_frameworks
 from situate.core.model.gpu import DEVICE_MILLI
 from situate.core.place.profile import Profile
+from situate.core.plugins.support.typical_pods import MAX_TYPICAL_PODS
 from situate.sim.openb.baselines import DotProduct, GpuClustering, GpuPacking
 from situate.sim.openb.objects import MODEL_LABEL, TOTAL_RESOURCE
 from situate.sim.openb.trace_files import TracePod, TraceRequest
 from situate.wire.config import config_of
 
 TYPICAL_PERCENT: Final = 95
-"""The most common kinds of pods that make up this share are typical, as in the paper."""
+"""The most common kinds of pods that make up this share are typical, without their memory, as in the paper. Foresight
+expects all kinds, because the largest pods are rare, and with their memory, because that runs out on some nodes."""
 
 RANDOM: Final = "Random"
 """The only policy that is not a plugin: plugins are deterministic."""
@@ -68,16 +70,23 @@ def profile_of(document: Mapping[str, Any], file: str = "") -> Profile:
 def _arguments(scorer: str, trace: Sequence[TracePod]) -> dict[str, Any]:
     if scorer == "BinPack":
         return {"resources": [{"name": "cpu", "weight": 1}, {"name": TOTAL_RESOURCE, "weight": 1}]}
-    return {"typicalPods": typical(trace)} if scorer in ("Fragmentation", "Foresight") else {}
+    if scorer == "Fragmentation":
+        return {"typicalPods": typical(trace)}
+    if scorer == "Foresight":
+        with_memory = len({pod.ask for pod in trace}) <= MAX_TYPICAL_PODS
+        return {"typicalPods": typical(trace, percent=100, with_memory=with_memory)}
+    return {}
 
 
-def typical(trace: Sequence[TracePod]) -> list[dict[str, Any]]:
-    """The typical pods of the trace, the most common first. Memory is left out, as in the paper."""
-    counts = Counter(_without_memory(pod.ask) for pod in trace)
-    found = []
+def typical(
+    trace: Sequence[TracePod], *, percent: int = TYPICAL_PERCENT, with_memory: bool = False
+) -> list[dict[str, Any]]:
+    """The typical pods of the trace, the most common first."""
+    counts = Counter(pod.ask if with_memory else _without_memory(pod.ask) for pod in trace)
+    found: list[dict[str, Any]] = []
     counted = 0
     for ask, count in sorted(counts.items(), key=lambda one: (-one[1], one[0])):
-        if counted * 100 >= TYPICAL_PERCENT * len(trace):
+        if counted * 100 >= percent * len(trace) or len(found) == MAX_TYPICAL_PODS:
             break
         counted += count
         found.append(_described(ask, count))
@@ -90,6 +99,8 @@ def _without_memory(ask: TraceRequest) -> TraceRequest:
 
 def _described(ask: TraceRequest, count: int) -> dict[str, Any]:
     said: dict[str, Any] = {"weight": count, "cpu": f"{ask.milli_cpu}m"}
+    if ask.memory_mib:
+        said["memory"] = f"{ask.memory_mib}Mi"
     if 0 < ask.demand < DEVICE_MILLI:
         said["gpuMilli"] = ask.gpu_milli
     elif ask.gpus:

@@ -9,6 +9,8 @@ from typing import Final
 NODES: Final = 1_213
 GPUS: Final = 6_212
 """The cluster of the published results."""
+MARKS: Final = (100, 130)
+"""The marks of the published results, in percent."""
 
 POLICIES: Final = ("Random", "DotProd", "GpuClustering", "GpuPacking", "BestFit", "FGD")
 
@@ -35,7 +37,8 @@ _BY_WORKLOAD: Final[Mapping[str, tuple[tuple[float, float], ...]]] = {
 # fmt: on
 
 
-def published(workload: str, policy: str) -> tuple[float, float] | None:
+def published(workload: str, policy: str) -> Mapping[int, float]:
+    """The published results of a policy, by mark; empty if there are none."""
     if workload not in _BY_WORKLOAD or policy not in POLICIES:
-        return None
-    return _BY_WORKLOAD[workload][POLICIES.index(policy)]
+        return {}
+    return dict(zip(MARKS, _BY_WORKLOAD[workload][POLICIES.index(policy)], strict=True))

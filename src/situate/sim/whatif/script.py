@@ -11,6 +11,7 @@ from enum import Enum, unique
 from typing import TypeAlias
 
 from situate.core.changes import Millis
+from situate.core.devices.template_claims import Templates
 from situate.core.model.meta import controller_of
 from situate.core.model.named import NamedObject
 from situate.core.model.node import Node
@@ -96,6 +97,8 @@ class Script:
     deletions: list[Deletion] = field(default_factory=list)
     named: list[NamedObject] = field(default_factory=list)
     """Objects that come with the workloads, at the start."""
+    templates: Templates = field(default_factory=dict)
+    """From which the claims of pods are made when they arrive."""
     seed: int = 0
 
 

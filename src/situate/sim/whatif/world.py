@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from situate.core.changes import (
     Change,
+    ClaimsBound,
     EvictDone,
     Millis,
     NodeSeen,
@@ -26,7 +27,7 @@ from situate.core.changes import (
     VolumesBound,
 )
 from situate.core.config.types import KubeSchedulerConfiguration
-from situate.core.effects import Bind, BindVolumes, Effect, Evict, SetCondition
+from situate.core.effects import Bind, BindClaims, BindVolumes, Effect, Evict, ReleaseClaim, SetCondition
 from situate.core.engine.engine import Engine
 from situate.core.gang.naming import gang_of
 from situate.core.model.meta import controller_of
@@ -38,6 +39,7 @@ from situate.core.state.classes import signature
 from situate.core.state.pods import DISRUPTION_TARGET, timestamp_text
 from situate.sim.whatif.backlog import Backlog
 from situate.sim.whatif.budgets import BudgetTracker
+from situate.sim.whatif.claims import ClaimBook
 from situate.sim.whatif.distributions import draw
 from situate.sim.whatif.expansion import letters, renamed
 from situate.sim.whatif.ledger import OPEN, Origin, PodEnd, RunLedger, reason_in
@@ -151,6 +153,7 @@ class _World:
         """When the engine is due."""
         named = [*snapshot.named, *script.named]
         self._budgets = BudgetTracker(one for one in named if isinstance(one, PodDisruptionBudget))
+        self._claims = ClaimBook(named, script.templates)
         changes: list[Change] = [NodeSeen(node) for node in snapshot.nodes]
         changes += [ObjectSeen(one) for one in named]
         changes += [PodSeen(pod) for pod in snapshot.bound]
@@ -268,7 +271,7 @@ class _World:
     # -- pods ----------------------------------------------------------------------------------------------------
 
     def _arrive(self, arrival: Arrival, origin: Origin, changes: list[Change]) -> _Live:
-        pod, meta = arrival.pod, arrival.pod.metadata
+        pod, meta = self._claims.arrived(arrival.pod, changes), arrival.pod.metadata
         key = f"{meta.namespace}/{meta.name}"
         row = self._ledger.pod(key, origin, arrival.group, self._now)
         live = self._live[key] = _Live(pod, row, arrival.group, arrival.number, arrival.runs_ms)
@@ -323,6 +326,7 @@ class _World:
         del self._live[f"{meta.namespace}/{meta.name}"]
         if not live.held:
             changes.append(PodGone(PodRef(meta.namespace, meta.name, meta.uid)))
+        changes += self._claims.gone(live.pod)
         self._step_down(live, changes)
         if end is PodEnd.EVICTED:
             self._remake(live, changes)
@@ -375,6 +379,11 @@ class _World:
             elif kind is BindVolumes:
                 changes += bind_volumes(self._engine.cluster, effect)  # type: ignore[arg-type]
                 changes.append(VolumesBound(effect.pod, effect.attempt))  # type: ignore[union-attr]
+            elif kind is BindClaims:
+                changes += self._claims.bound(effect)  # type: ignore[arg-type]
+                changes.append(ClaimsBound(effect.pod, effect.attempt))  # type: ignore[union-attr]
+            elif kind is ReleaseClaim:
+                changes += self._claims.released(effect)  # type: ignore[arg-type]
         return changes
 
     def _bind(self, effect: Bind, now: Millis, changes: list[Change]) -> None:
@@ -389,7 +398,8 @@ class _World:
         pod = live.pod
         if self._ranked and not self._stamp:
             self._stamp = timestamp_text(self._settings.base_ms + now)
-        status = PodStatus(phase="Running", start_time=self._stamp or None)
+        claims = pod.status.resource_claim_statuses
+        status = PodStatus(phase="Running", start_time=self._stamp or None, resource_claim_statuses=claims)
         live.pod = Pod(metadata=pod.metadata, spec=replace(pod.spec, node_name=effect.node), status=status)
         self._seen.append(PodSeen(live.pod))
         if live.runs_ms is not None:

@@ -1,0 +1,1 @@
+"""Devices in simulated worlds: drivers with their slices, claims, who writes them, and checkers."""
