@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import click
 
 from situate.cli import BadInput
 from situate.cli.cluster.connection import DIRECTORY
+from situate.core.versions import DEFAULT, RULES
 
 if TYPE_CHECKING:
     from situate.agent.node_objects import NodeShape
@@ -61,6 +62,32 @@ def config_option(command: F) -> F:
     return click.option("--config", metavar="FILE", help="Scheduler configuration.")(command)
 
 
+FILES_OR_CLUSTER: Final = "Follow this version of Kubernetes; default: {default} for files, else the API server's."
+
+
+def kubernetes_version_option(text: str = "Follow this version of Kubernetes; default: {default}.") -> Option:
+    """The rules to follow, as `rules`; None if the flag is not given. `{default}` in the text stands for the default
+    version."""
+    return click.option(
+        "--kubernetes-version",
+        "rules",
+        type=click.Choice(tuple(RULES)),
+        callback=lambda _context, _option, version: None if version is None else RULES[version],
+        help=text.format(default=DEFAULT.version),
+    )
+
+
+def compare_version_option(command: F) -> F:
+    """The rules of another version to compare with, as `other`; None if the flag is not given."""
+    return click.option(
+        "--compare-kubernetes-version",
+        "other",
+        type=click.Choice(tuple(RULES)),
+        callback=lambda _context, _option, version: None if version is None else RULES[version],
+        help="Show what would change with this version: pods with another node, outcome or message.",
+    )(command)
+
+
 def output_option(*formats: str) -> Option:
     """The first format is the default."""
     return click.option("-o", "--output", type=click.Choice(formats), default=formats[0], show_default=True)
@@ -85,6 +112,16 @@ def verbosity_option(command: F) -> F:
     return click.option("-v", "--v", "verbosity", type=click.IntRange(0, 10), default=0, help="How much to log.")(
         command
     )
+
+
+def drift_option(command: F) -> F:
+    return click.option(
+        "--drift",
+        type=click.Choice(["ignore", "move"]),
+        default="ignore",
+        show_default=True,
+        help="Pods that no longer fit or match their node: leave them, or evict them within their budgets.",
+    )(command)
 
 
 def container_user_options(command: F) -> F:
@@ -127,6 +164,12 @@ def hollow_node_options(command: F) -> F:
         click.option("--node-memory", default="16Gi", show_default=True, help="Of each hollow node."),
         click.option(
             "--node-pods", type=click.IntRange(1), default=110, show_default=True, help="Of each hollow node."
+        ),
+        click.option(
+            "--node-devices",
+            type=click.Path(path_type=Path),
+            metavar="FILE",
+            help="The devices that hollow nodes publish as ResourceSlices.",
         ),
     )(command)
 

@@ -269,7 +269,7 @@ def test_a_dump_with_missing_kinds_says_which_and_what_it_cannot_judge() -> None
         pytest.param(
             "apiVersion: v1\nkind: Pod\nmetadata: {name: web}",
             ("--ignore", "SIT999"),
-            "--ignore SIT999: unknown code; use SIT001 to SIT011",
+            "--ignore SIT999: unknown code; use SIT001 to SIT017",
             id="a code that is none",
         ),
     ],

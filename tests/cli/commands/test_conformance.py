@@ -97,3 +97,12 @@ def test_a_long_value_is_cut(tmp_path: Path) -> None:
     verdict["pods"][at]["message"] = "x" * 10_000
     told, _ = conformance(copied(tmp_path, [scenario], [verdict])).stdout.splitlines()
     assert len(told) < 1_000
+
+
+def test_nothing_differs_from_kube_scheduler_1_37_by_its_rules() -> None:
+    recorded = DATA.with_name("data-1.37")
+    arguments = ["conformance", "--kubernetes-version", "1.37", str(recorded)]
+    result = CliRunner().invoke(main, arguments, catch_exceptions=False)
+    assert (result.exit_code, result.stdout.splitlines()[0]) == (0, "628 decisions, 0 mismatches")
+    older = conformance(recorded / "preempt.scenarios.jsonl.gz")
+    assert older.exit_code == 1, "the versions do differ"

@@ -427,3 +427,31 @@ def test_every_key_is_there_whatever_the_outcome() -> None:
 def test_many_pods_that_fit_nowhere_are_told_alike() -> None:
     said = found(node("n1"), *(pod(f"giant-{number}", cpu="64") for number in range(50)))
     assert len({json.dumps({**one, "pod": ""}) for one in said.values()}) == 1
+
+
+def test_what_another_version_would_change_is_a_table() -> None:
+    low, high = on("n1", "low", cpu="4", priority=1), pod("high", cpu="4", priority=9)
+    flag = ("--compare-kubernetes-version", "1.37")
+    objects = (node("n1"), low, high, pod("huge", cpu="99"), pod("small", cpu="0"))
+    result = place(*objects, arguments=flag)
+    assert result.exit_code == 0
+    lines = result.stdout.splitlines()
+    assert lines[0].split() == ["POD", "CHANGE", "VERSION", "NODE", "MESSAGE"]
+    assert [line.split()[:4] for line in lines[1:4:2]] == [
+        ["default/high", "message", "1.36", "n1"],
+        ["default/huge", "message", "1.36", "-"],
+    ]
+    assert "found a potential placement for pod on node n1, preempting 1 victims" in lines[2]
+    assert lines[-1] == "3 pods decided: 2 would change from 1.36 to 1.37"
+    told = json.loads(place(*objects, arguments=(*flag, "-o", "json")).stdout)
+    assert (told["pods"], told["from"], told["to"]) == (3, "1.36", "1.37")
+    assert [(one["pod"], one["change"], one["after"]["outcome"]) for one in told["changes"]] == [
+        ("default/high", "message", "preempting"),
+        ("default/huge", "message", "refused"),
+    ]
+
+
+def test_a_version_changes_nothing_compared_with_itself() -> None:
+    both = ("--kubernetes-version", "1.37", "--compare-kubernetes-version", "1.37")
+    result = place(node("n1"), pod("huge", cpu="99"), arguments=both)
+    assert result.stdout == "1 pod decided: 0 would change from 1.37 to 1.37\n"

@@ -347,3 +347,45 @@ def test_a_live_cluster_is_only_read_and_says_what_files_say(tmp_path: Path, wor
     assert asked == {"GET"}
     assert live.exit_code == offline.exit_code == 0, live.output
     assert json.loads(live.stdout) | {"notes": []} == json.loads(offline.stdout) | {"notes": []}
+
+
+# ── drift ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+DRIFT = str(ROOT / "examples" / "plan" / "drift.yaml")
+
+
+def test_drift_says_who_has_drifted_and_what_would_happen() -> None:
+    said = told("drift", "-f", DRIFT, code=1)
+    assert [(one["pod"], one["node"], one["action"]) for one in said["pods"]] == [
+        ("default/batch-0", "node-1", "evict"),
+        ("default/db-0", "node-2", "wait"),
+        ("default/once", "node-2", "never"),
+    ]
+    assert said["pods"][1]["why"] == "The disruption budget db needs 1 healthy pods and has 1 currently"
+
+
+def test_drift_finds_none_in_a_cluster_that_is_as_it_was() -> None:
+    assert told("drift", "-f", CLUSTER)["pods"] == []
+    assert "no pod has drifted" in plan("drift", "-f", CLUSTER).stdout
+
+
+def test_drift_names_what_it_cannot_read() -> None:
+    assert "no Node found" in refused("drift", "-f", "-", stdin=listed(pod("a")))
+    broken = manifest("PodDisruptionBudget", "b", spec={"selector": 3})
+    assert "PodDisruptionBudget b" in refused("drift", "-f", "-", stdin=listed(node("n1"), broken))
+
+
+def test_drift_reads_a_live_cluster(tmp_path: Path) -> None:
+    with served(node("n1"), pod("a", nodeName="n1", nodeSelector={"disk": "ssd"})) as (server, address):
+        config = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "c",
+            "clusters": [{"name": "c", "cluster": {"server": address}}],
+            "users": [{"name": "u", "user": {"token": "t"}}],
+            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+        }
+        (tmp_path / "kubeconfig").write_text(yaml.safe_dump(config))
+        said = told("drift", "--kubeconfig", str(tmp_path / "kubeconfig"), code=1)
+        assert {one.method for one in server.requests} == {"GET"}
+    assert [(one["pod"], one["action"]) for one in said["pods"]] == [("default/a", "evict")]

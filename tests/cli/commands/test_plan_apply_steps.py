@@ -10,16 +10,13 @@ import pytest
 from builders import manifest
 from situate.cli.commands.plan.apply import PlanExecution, StoppedError
 from situate.cli.commands.plan.input import PlanInput, PlanOptions, read_live_input
-from situate.core.config.defaults import default_configuration
-from situate.core.engine.framework import build_frameworks
 from situate.core.plan.defrag import DefragPlan, defrag
 from situate.core.plan.eviction_rules import DrainRules
 from situate.core.plan.goals import NodeGoal
 from situate.kube.access import Access
 from situate.kube.errors import ApiError
 
-ASKED = PlanOptions((), None, False, None, "text", None, None)
-PROFILES = build_frameworks(default_configuration())
+ASKED = PlanOptions((), None, False, None, None, "text", None, None)
 READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
 
 
@@ -81,7 +78,7 @@ def carried_out(server: Server, timeout_s: int = 5) -> DefragPlan:
     """Free n1; what was planned."""
 
     async def work() -> DefragPlan:
-        read: PlanInput = await read_live_input(server, ASKED, PROFILES)  # type: ignore[arg-type]
+        read: PlanInput = await read_live_input(server, ASKED)  # type: ignore[arg-type]
         goal = NodeGoal("n1")
         plan = defrag(read.sandbox(), goal, DrainRules())
         await PlanExecution(server, ASKED, read, plan, goal, DrainRules(), timeout_s).run()  # type: ignore[arg-type]

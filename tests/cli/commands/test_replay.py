@@ -5,16 +5,21 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
 from builders import node, pod
+from device_builders import claim, device, device_class, exactly, pod_with, slice_of
+from device_builders import node as gpu_node
 from loop.small_world import record as record_small_world
 from situate.cli import main
-from situate.core.changes import Change, NodeSeen, PodRef, PodSeen
+from situate.core.changes import Change, ClaimsBound, NodeSeen, ObjectSeen, PodRef, PodSeen
 from situate.core.config.types import KubeSchedulerConfiguration
-from situate.core.effects import Bind, Effect
+from situate.core.effects import Bind, BindClaims, Effect
 from situate.core.engine.engine import Engine
+from situate.core.model.devices import DeviceTaintRule
+from situate.core.model.named import NamedObject
 from situate.loop.journal import Journal, Keep, segment_name
 from situate.wire.config import load_config
 from situate.wire.journal import JournalHeader, StepChanges, StepEffects, decode_record, encode_record, plain
@@ -273,3 +278,62 @@ def test_another_process_with_another_hash_seed_replays_the_same(tmp_path: Path)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("60 steps, ")
     assert done.stdout.endswith(": all as recorded\n")
+
+
+def test_what_another_version_would_have_decided_differently_is_a_table(tmp_path: Path) -> None:
+    config = config_of()
+    engine = Engine(config)
+    changes = (NodeSeen(node("n1", cpu="1", pods="9")), PodSeen(pod("huge", uid="u1", cpu="9")))
+    with Journal(tmp_path / "j", config) as journal:
+        journal.heard(0, changes)
+        journal.decided(engine.step(0, changes))
+    result = run(tmp_path / "j", "--kubernetes-version", "1.37")
+    assert result.exit_code == 0
+    assert "no new claims to deallocate" in result.stdout
+    assert result.stdout.endswith("1 pod decided, 1 of them differently\n")
+    same = run(tmp_path / "j", "--kubernetes-version", "1.36")
+    assert same.stdout.endswith("1 pod decided, 0 of them differently\n")
+
+
+# ── devices ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def record_devices(folder: Path) -> Path:
+    """Two nodes with a GPU each, of which a DeviceTaintRule taints one, and two pods that claim one each."""
+    config, engine = config_of(), Engine(config_of())
+    rule = {"deviceSelector": {"pool": "n1"}, "taint": {"key": "hot", "effect": "NoSchedule"}}
+    named: list[NamedObject] = [
+        device_class(),
+        *(slice_of(name, device("d0")) for name in ("n1", "n2")),
+        *(claim(f"c{at}", exactly()) for at in range(2)),
+        msgspec.convert({"metadata": {"name": "hot"}, "spec": rule}, DeviceTaintRule),
+    ]
+    told: list[list[Change]] = [
+        [*(NodeSeen(gpu_node(name)) for name in ("n1", "n2")), *(ObjectSeen(one) for one in named)]
+    ]
+    told += [[PodSeen(pod_with(f"p{at}", f"c{at}"))] for at in range(2)]
+    with Journal(folder, config) as journal:
+        now = 0
+        while told:
+            changes = told.pop(0)
+            journal.heard(now, changes)
+            effects = engine.step(now, changes)
+            journal.decided(effects)
+            now += 1
+            asks = [one for one in effects if isinstance(one, BindClaims)]
+            if asks:
+                told.insert(0, [ClaimsBound(one.pod, one.attempt) for one in asks])
+    return folder
+
+
+def test_a_journal_with_devices_comes_out_as_recorded(tmp_path: Path) -> None:
+    result = run(record_devices(tmp_path))
+    assert (result.exit_code, result.stdout) == (0, "5 steps, 4 effects: all as recorded\n"), result.output
+
+
+def test_an_upgrade_that_reads_taint_rules_moves_the_pods_whose_devices_they_taint(tmp_path: Path) -> None:
+    result = run(record_devices(tmp_path), "--kubernetes-version", "1.37", "-o", "json")
+    told = json.loads(result.stdout)
+    assert (result.exit_code, told["differences"], told["pods"]) == (0, [], 2)
+    (moved,) = [one for one in told["elsewhere"] if one["other"] != one["recorded"] and one["pod"] == "default/p0"]
+    assert (moved["recorded"], moved["other"]) == ("n1", "n2")

@@ -30,9 +30,11 @@ def test_a_line_for_each_policy_with_mean_and_deviation() -> None:
     assert result.exit_code == 0
     head, _, columns, best_fit, foresight = result.stdout.splitlines()
     assert head.startswith("openb example: 16 nodes with 70 GPUs, 80 pods; seeds 42 to 43;")
-    assert columns.split() == ["POLICY", "AT", "100", "%", "AT", "130", "%", "PLACED"]
+    assert columns.split() == "POLICY 80 % 90 % 100 % 110 % 120 % 130 % ± PLACED".split()
     assert (best_fit.split()[0], foresight.split()[0]) == ("BestFit", "Foresight")
-    assert foresight.split()[2] == "±"
+    curve = [float(figure) for figure in foresight.split()[1:7]]
+    assert curve == sorted(curve)
+    assert float(foresight.split()[7]) > 0
     assert result.stderr.splitlines()[-1].startswith("4 runs in ")
 
 
@@ -46,8 +48,8 @@ def test_json_has_each_seed_and_the_mean_is_theirs() -> None:
     assert (document["nodes"], document["gpus"], document["seeds"]) == (16, 70, [42, 43, 44])
     (policy,) = document["policies"]
     assert policy["policy"] == "FGD"
-    at_100, at_130 = policy["allocatedPercent"]
-    assert (at_100["atPercent"], at_130["atPercent"]) == (100, 130)
+    *_, at_130 = policy["allocatedPercent"]
+    assert [at["atPercent"] for at in policy["allocatedPercent"]] == [80, 90, 100, 110, 120, 130]
     assert at_130["mean"] == pytest.approx(sum(at_130["bySeed"]) / 3, abs=1e-3)
     assert at_130["published"] is None, "it was published of another cluster"
     assert len(policy["placedBySeed"]) == len(policy["arrivedBySeed"]) == 3
@@ -68,6 +70,22 @@ def test_the_configuration_that_is_printed_can_be_given_back(tmp_path: Path) -> 
     theirs = json.loads(openb("--config", str(file), "--seeds", "42", "-o", "json").stdout)["policies"][0]
     assert (ours.pop("policy"), theirs.pop("policy")) == ("Foresight", "mine.yaml")
     assert ours == theirs
+
+
+def test_a_mix_is_derived_from_the_pods_and_named_in_the_head() -> None:
+    result = openb("--mix", "bimodal", "--policy", "bestfit", "--seeds", "42")
+    assert result.stdout.startswith("openb example bimodal: 16 nodes with 70 GPUs, 80 pods; seed 42;")
+    assert openb("--mix", "bimodal", "--policy", "bestfit", "--seeds", "42").stdout == result.stdout
+
+
+@pytest.mark.parametrize("mix", [(), ("--mix", "models")])
+def test_foresight_is_not_below_fgd_at_any_point_of_the_curve(mix: tuple[str, ...]) -> None:
+    asked = ("--policy", "fgd", "--policy", "foresight", "--seeds", "42..45", "--workers", "1", "-o", "json")
+    fgd, foresight = (
+        [at["mean"] for at in policy["allocatedPercent"]]
+        for policy in json.loads(openb(*asked, *mix).stdout)["policies"]
+    )
+    assert all(ours >= theirs - 0.1 for ours, theirs in zip(foresight, fgd, strict=True)), (fgd, foresight)
 
 
 def test_redrawn_pods_are_others() -> None:
@@ -127,6 +145,12 @@ def test_an_unknown_policy_says_which_there_are() -> None:
     known = "Random, DotProd, GpuClustering, GpuPacking, BestFit, FGD, Foresight"
     assert refused("--policy", "x") == f"error: --policy: unknown policy x; known are {known}"
     assert refused("--print-config", "x") == f"error: --print-config: unknown policy x; known are {known}"
+
+
+def test_an_unknown_mix_says_which_there_are() -> None:
+    known = "cpu-pods, whole-nodes, small-shares, bimodal, models, cpu-per-gpu and random-N"
+    assert refused("--mix", "x") == f"error: --mix: unknown mix x; known are {known}"
+    assert refused("--mix", "random-x") == f"error: --mix: unknown mix random-x; known are {known}"
 
 
 def test_a_configuration_that_is_wrong_is_said_before_anything_runs(tmp_path: Path) -> None:

@@ -180,6 +180,53 @@ def test_a_way_that_asks_for_more_than_another_is_not_offered() -> None:
     assert ways(said) == ["ask for 1 less cpu (4 instead of 5)"]
 
 
+def storage_class(mode: str, provisioner: str = "example.com/x") -> dict[str, Any]:
+    head = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "fast"}}
+    return head | {"provisioner": provisioner, "volumeBindingMode": mode}
+
+
+def claim(**annotations: str) -> dict[str, Any]:
+    metadata = {"name": "data", "namespace": "default", "annotations": annotations}
+    spec = {"storageClassName": "fast", "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}
+
+
+SELECTED = {"volume.kubernetes.io/selected-node": "n1"}
+
+
+@pytest.mark.parametrize(
+    "made, wanted, lines",
+    [
+        pytest.param(
+            storage_class("Immediate"),
+            claim(),
+            ['claim "data" waits for provisioner example.com/x to provide its volume'],
+            id="a class that binds at once",
+        ),
+        pytest.param(
+            storage_class("WaitForFirstConsumer"),
+            claim(**SELECTED),
+            ['claim "data" waits for provisioner example.com/x to provide its volume on node n1'],
+            id="a node is selected",
+        ),
+        pytest.param(storage_class("WaitForFirstConsumer"), claim(), [], id="it is the scheduler's turn"),
+        pytest.param(
+            storage_class("Immediate", "kubernetes.io/no-provisioner"),
+            claim(),
+            ['claim "data" waits for a volume that suits it, and nobody provisions one'],
+            id="nobody provisions",
+        ),
+    ],
+)
+def test_a_pod_that_waits_for_a_provisioner_says_so(
+    made: dict[str, Any], wanted: dict[str, Any], lines: list[str]
+) -> None:
+    volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]
+    objects = [node("n1"), made, wanted, pod("web", volumes=volumes)]
+    assert told("web", *objects)["waitingClaims"] == lines
+    assert why("web", *objects).stdout.splitlines()[2 : 2 + len(lines)] == lines
+
+
 def test_ways_are_not_looked_for_if_nobody_wants_them() -> None:
     assert told("web", node("n1"), pod("web", cpu="8"), arguments=("--no-ways",))["ways"] == []
 
@@ -290,6 +337,65 @@ def test_what_may_not_be_listed_is_said_and_the_rest_is_answered(tmp_path: Path)
         result = ask(tmp_path, address, "why", "web", "-A")
     assert (result.exit_code, "note: cannot list services: " in result.stderr) == (0, True)
     assert "0/1 nodes are available: 1 Insufficient cpu." in result.stdout
+
+
+CONFIGURED = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- schedulerName: default-scheduler
+  plugins: {multiPoint: {disabled: [{name: NodeResourcesFit}]}}
+"""
+
+
+def schedulers(text: str) -> dict[str, Any]:
+    metadata = {"name": "situate-schedulers", "namespace": "kube-system"}
+    data = {"kube-system.situate-scheduler.json": json.dumps(yaml.safe_load(text))}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+
+
+def test_a_live_cluster_is_explained_by_the_profiles_that_its_scheduler_publishes(tmp_path: Path) -> None:
+    with served(node("n1"), in_shop("web", cpu="8"), schedulers(CONFIGURED)) as (_, address):
+        own = ask(tmp_path, address, "why", "web")
+        (tmp_path / "other.yaml").write_text(
+            "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration"
+        )
+        given = ask(tmp_path, address, "why", "web", "--config", str(tmp_path / "other.yaml"))
+    assert "shop/web: schedulable\n1/1 nodes are available: n1 is best\n" in own.stdout
+    assert "note:" not in own.stderr
+    assert "0/1 nodes are available: 1 Insufficient cpu." in given.stdout
+
+
+@pytest.mark.parametrize(
+    "hidden, note",
+    [
+        pytest.param((), "no scheduler publishes its configuration in the ConfigMap", id="none is published"),
+        pytest.param(("/configmaps",), "cannot read the schedulers' configuration: ", id="it may not be read"),
+    ],
+)
+def test_a_cluster_whose_profiles_are_unknown_is_explained_by_the_default_and_that_is_said(
+    tmp_path: Path, hidden: tuple[str, ...], note: str
+) -> None:
+    with served(node("n1"), in_shop("web", cpu="8"), hidden=hidden) as (_, address):
+        result = ask(tmp_path, address, "why", "web")
+    assert result.exit_code == 0
+    (line,) = [line for line in result.stderr.splitlines() if note in line]
+    assert line.endswith("the default profile is assumed")
+    assert "0/1 nodes are available: 1 Insufficient cpu." in result.stdout
+
+
+def test_a_pod_that_no_scheduler_serves_says_so_first(tmp_path: Path) -> None:
+    objects = [node("n1"), in_shop("web", schedulerName="nobody"), schedulers(CONFIGURED)]
+    line = 'no known scheduler serves the schedulerName "nobody"'
+    with served(*objects) as (_, address):
+        result = ask(tmp_path, address, "why", "web")
+        values = json.loads(ask(tmp_path, address, "why", "web", "-o", "json").stdout)
+        planned = ask(tmp_path, address, "plan", "fit", "web")
+        checked = ask(tmp_path, address, "check")
+    assert result.stdout.splitlines()[1] == f"{line}: nobody is going to place it"
+    assert (values["unserved"], values["profile"]) == (line, "default-scheduler")
+    assert f"{line}: 1 pod" in planned.stderr
+    assert f"{line}: 1 pod" in checked.stderr
 
 
 def test_a_pod_that_the_cluster_does_not_have_is_one_line(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ def test_a_part_that_fails_is_named_and_started_again_while_the_api_serves(
 ) -> None:
     begun, may_run = 0, asyncio.Event()
 
-    async def controllers(*_: Any) -> None:
+    async def controllers(*_: Any, **__: Any) -> None:
         nonlocal begun
         begun += 1
         if not may_run.is_set():

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from situate.cli.input.profiles import read_profiles
-from situate.cli.options import config_option
+from situate.cli.options import config_option, kubernetes_version_option
 from situate.core.model.base import Model
 from situate.core.model.meta import key_of
 from situate.core.model.node import Node
@@ -28,6 +28,7 @@ from situate.core.model.pod import Pod
 from situate.core.model.priority import UnknownPriorityClassError, priority_classes, with_priority
 from situate.core.place.placer import Placer
 from situate.core.state.cluster import Cluster
+from situate.core.versions import DEFAULT, KubernetesRules
 from situate.wire.errors import InputError
 from situate.wire.objects import decode_checked
 from situate.wire.workload import decode_workload
@@ -45,10 +46,11 @@ PROGRESS_EVERY = 100_000
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--cache", type=click.Choice(["on", "off"]), default="on", help="Keep verdicts for pods of one class.")
 @config_option
-def bench(file: Path, cache: str, config: str | None) -> None:
+@kubernetes_version_option()
+def bench(file: Path, cache: str, config: str | None, rules: KubernetesRules | None) -> None:
     """Place the pending pods of FILE in order, and print one line of JSON: how many, how fast, on how many nodes."""
-    profiles = read_profiles(config)
-    cluster, pending = _read(file)
+    profiles = read_profiles(config, rules)
+    cluster, pending = _read(file, rules or DEFAULT)
     placers = {name: Placer(cluster, deciding.profile, cache=cache == "on") for name, deciding in profiles.items()}
     gc.collect()
     gc.freeze()  # what was read stays: collecting would only take time
@@ -77,7 +79,7 @@ def _place(cluster: Cluster, placers: dict[str, Placer], pending: list[Pod]) -> 
     return placed, perf_counter() - begin
 
 
-def _read(file: Path) -> tuple[Cluster, list[Pod]]:
+def _read(file: Path, rules: KubernetesRules) -> tuple[Cluster, list[Pod]]:
     """The cluster with its bound pods, and the pending pods."""
     with file.open("rb") as opened:
         try:
@@ -87,7 +89,7 @@ def _read(file: Path) -> tuple[Cluster, list[Pod]]:
         except OSError as error:  # a device, a pipe
             raise InputError(f"cannot be mapped: {error.strerror}", file=str(file)) from None
     workload = decode_workload(memoryview(data), str(file))
-    cluster = Cluster()
+    cluster = Cluster(rules)
     gc.disable()
     try:
         for node in _decoded(Node, workload.nodes, file, "nodes"):

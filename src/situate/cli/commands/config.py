@@ -7,9 +7,11 @@ import click
 
 from situate.cli import BAD_INPUT, one_line
 from situate.cli.input.profiles import installed, read_config
+from situate.cli.options import kubernetes_version_option
 from situate.core.config.defaults import BUILT_IN_POINTS, OUT_OF_TREE_POINTS, default_configuration, enabled_names
 from situate.core.config.resolve import complete
 from situate.core.config.types import KubeSchedulerConfiguration
+from situate.core.versions import DEFAULT, KubernetesRules
 from situate.wire.config import ConfigInputError, dump_config, profiles_of
 
 
@@ -20,7 +22,8 @@ def config() -> None:
 
 @config.command()
 @click.argument("file", type=click.Path(allow_dash=True))
-def validate(file: str) -> None:
+@kubernetes_version_option()
+def validate(file: str, rules: KubernetesRules | None) -> None:
     """Read FILE as kube-scheduler would, and say what is wrong with it.
 
     Prints one line if the configuration is good, else a line for each problem and exits with 2. Plugins of others
@@ -28,7 +31,7 @@ def validate(file: str) -> None:
     (`package.module:Class`, `path/to/file.py:Class`), are taken to be good.
     """
     try:
-        loaded = read_config(file)
+        loaded = read_config(file, rules)
         profiles = profiles_of(loaded, _known(loaded), file)
     except ConfigInputError as error:
         for problem in error.problems:
@@ -40,9 +43,10 @@ def validate(file: str) -> None:
 
 @config.command()
 @click.option("-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True)
-def default(output: str) -> None:
+@kubernetes_version_option()
+def default(output: str, rules: KubernetesRules | None) -> None:
     """Print the configuration that holds where no other is given, with every default set."""
-    click.echo(dump_config(complete(default_configuration()), output), nl=False)
+    click.echo(dump_config(complete(default_configuration(rules or DEFAULT)), output), nl=False)
 
 
 def _known(loaded: KubeSchedulerConfiguration) -> Mapping[str, frozenset[str]]:

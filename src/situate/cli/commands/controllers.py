@@ -7,7 +7,7 @@ from typing import Final
 import click
 
 from situate.cli.cluster.connection import access_to, until_stopped
-from situate.cli.options import cluster_options, verbosity_option
+from situate.cli.options import cluster_options, drift_option, verbosity_option
 from situate.core.reconcile.nodes.fencing import PROFILES
 from situate.kube.client import Client
 from situate.kube.controllers import ApiControllers
@@ -30,8 +30,9 @@ RULES: Final = ElectionRules(*LEASE)
     type=click.Choice(["kubernetes", "fast"]),
     help="Run the node controllers, too: with Kubernetes' times, or those of `situate up --fast-recovery`.",
 )
+@drift_option
 @verbosity_option
-def controllers(kubeconfig: str | None, context: str | None, nodes: str | None, verbosity: int) -> None:
+def controllers(kubeconfig: str | None, context: str | None, nodes: str | None, drift: str, verbosity: int) -> None:
     """Run the controllers of Deployments, StatefulSets, DaemonSets, Jobs, CronJobs, budgets, namespaces and garbage.
 
     Of several, one works and the others stand by.
@@ -52,6 +53,6 @@ def controllers(kubeconfig: str | None, context: str | None, nodes: str | None, 
             except ApiError as error:
                 raise click.ClickException(error.message) from None
             profile = PROFILES[nodes] if nodes else None
-            await lead(elector, lambda: ApiControllers(client, kinds, profile).run())
+            await lead(elector, lambda: ApiControllers(client, kinds, profile, moves_drifted=drift == "move").run())
 
     asyncio.run(until_stopped(run))

@@ -14,6 +14,7 @@ from situate.agent.agent import AgentError
 from situate.agent.control_plane_http import HttpControlPlane, own_authorities
 from situate.agent.hollow_nodes import HollowNodes
 from situate.agent.host import node_name
+from situate.agent.node_devices import DevicePublisher
 from situate.agent.node_objects import hollow_shapes
 from situate.agent.security import ContainerUsers, NodeSecurity
 from situate.agent.settings import NodeSettings
@@ -32,6 +33,7 @@ from situate.cli.cluster.node_identity import (
     request_certificate,
 )
 from situate.cli.control_plane.process_agent import process_agent
+from situate.cli.input.node_devices import node_devices as read_node_devices
 from situate.cli.options import (
     cluster_options,
     container_security,
@@ -84,6 +86,7 @@ def node(
     node_cpu: str,
     node_memory: str,
     node_pods: int,
+    node_devices: Path | None,
     verbosity: int,
 ) -> None:
     """Register nodes, renew their leases, and run the pods bound to them: simulated, or as processes here.
@@ -94,7 +97,7 @@ def node(
     if ctx.invoked_subcommand is not None:
         return
     set_up(Logging(verbosity=verbosity))
-    shape = hollow_shape(node_cpu, node_memory, node_pods)
+    shape, devices = hollow_shape(node_cpu, node_memory, node_pods), read_node_devices(node_devices)
     if process:
         security = container_security(run_as_user, container_users)
         _run(lambda: _run_machine(kubeconfig, context, name, directory.absolute(), security))
@@ -102,7 +105,9 @@ def node(
 
     async def simulate() -> None:
         async with Client(access, qps=-1, user_agent=USER_AGENT) as client:
-            nodes = HollowNodes(HttpControlPlane(client), hollow_shapes(hollow, zones, shape, prefix))
+            plane = HttpControlPlane(client)
+            publish = DevicePublisher(plane, devices).publish if devices else None
+            nodes = HollowNodes(plane, hollow_shapes(hollow, zones, shape, prefix), publish=publish)
             await until_stopped(nodes.run)
 
     _run(simulate)

@@ -10,14 +10,15 @@ import click
 
 from situate.cli import one_line
 from situate.cli.input.profiles import plugins_of_others, read_config
-from situate.cli.options import output_option
+from situate.cli.options import kubernetes_version_option, output_option
 from situate.cli.output.text import columns, dump, echo_lines, plural
-from situate.core.config.defaults import BUILT_IN_POINTS, enabled_names
+from situate.core.config.defaults import BUILT_IN_POINTS, enabled_names, under_rules
 from situate.core.config.errors import ConfigError
 from situate.core.config.types import KubeSchedulerConfiguration, Plugins
 from situate.core.effects import Effect
 from situate.core.engine.engine import Engine
 from situate.core.plugins.support.errors import PluginError
+from situate.core.versions import KubernetesRules
 from situate.loop.history import History
 from situate.loop.replay import ChoiceComparison, ChoiceDifference, Difference, Replay
 from situate.wire.config import ConfigInputError
@@ -37,18 +38,27 @@ NOWHERE: Final = "-"
 @click.option(
     "--plugins-from", metavar="FOLDER", help="Load the third-party plugins that the journal names; files from here."
 )
+@kubernetes_version_option("Compare the choices by the rules of this version of Kubernetes, too.")
 @output_option("table", "json")
-def replay(journal: Path, config: str | None, plugins_from: str | None, output: str) -> None:
+def replay(
+    journal: Path, config: str | None, plugins_from: str | None, rules: KubernetesRules | None, output: str
+) -> None:
     """Run JOURNAL again, and check that every effect matches the recording.
 
-    With --config, also list the pods that another configuration would have placed elsewhere. Exits with 1 if an effect
-    differs.
+    With --config or --kubernetes-version, also list the pods that another configuration or version would have placed
+    elsewhere, and the messages that would differ. Exits with 1 if an effect differs.
     """
 
     history = History(journal)
-    engine = _engine(history, journal, plugins_from)
+    others = _plugins(history, journal, plugins_from)
+    engine = _engine(history, journal, others)
     replayed = Replay(history, engine)
-    shadow = None if config is None else _shadow(replayed, engine, Path(config))
+    shadow = None
+    if config is not None:
+        shadow = _shadow(replayed, engine, Path(config), rules or history.header.config.rules)
+    elif rules is not None:
+        other = under_rules(history.header.config, rules)
+        shadow = ChoiceComparison(replayed, engine, other, others, messages=True)
     differences = _differences(replayed, journal)
     _note(history, replayed)
     if output == "json":
@@ -59,17 +69,20 @@ def replay(journal: Path, config: str | None, plugins_from: str | None, output: 
         sys.exit(NOT_AS_RECORDED)
 
 
-def _engine(history: History, journal: Path, plugins_from: str | None) -> Engine:
-    """The engine of the journal. Its third-party plugins run only if the user trusts them."""
-
-    header = history.header
-    strangers = _plugins_of_others(header.config)
-    others: dict[str, type] = {}
+def _plugins(history: History, journal: Path, plugins_from: str | None) -> dict[str, type]:
+    """The third-party plugins of the journal. They run only if the user trusts them."""
+    config = history.header.config
     if plugins_from is not None:
-        others = plugins_of_others(header.config, Path(plugins_from) / journal.name)
-    elif strangers:
+        return plugins_of_others(config, Path(plugins_from) / journal.name)
+    if strangers := _plugins_of_others(config):
         problem = "is third-party code; if you trust it, name its folder with --plugins-from"
         raise InputError(problem, file=str(journal), subject=f'plugin "{strangers[0]}"')
+    return {}
+
+
+def _engine(history: History, journal: Path, others: dict[str, type]) -> Engine:
+    """The engine of the journal."""
+    header = history.header
     try:
         return Engine(header.config, others, batch=header.batch, unschedulable_limit_ms=header.unschedulable_limit_ms)
     except (ConfigError, PluginError) as error:
@@ -82,9 +95,9 @@ def _plugins_of_others(config: KubeSchedulerConfiguration) -> list[str]:
     return [name for name in names if name not in BUILT_IN_POINTS]
 
 
-def _shadow(replayed: Replay, engine: Engine, path: Path) -> ChoiceComparison:
+def _shadow(replayed: Replay, engine: Engine, path: Path, rules: KubernetesRules) -> ChoiceComparison:
 
-    other = read_config(path)
+    other = read_config(path, rules)
     try:
         return ChoiceComparison(replayed, engine, other, plugins_of_others(other, path))
     except ConfigError as error:
@@ -145,7 +158,8 @@ def _table(shadow: ChoiceComparison | None) -> list[str]:
 
 def _cells(one: ChoiceDifference) -> tuple[str, str, str, str]:
     other = f"{NOWHERE} ({one.note})" if one.note else one.other or NOWHERE
-    return one.pod.key, str(one.step), one.recorded or NOWHERE, other
+    recorded = f"{NOWHERE} ({one.recorded_note})" if one.recorded_note else one.recorded or NOWHERE
+    return one.pod.key, str(one.step), recorded, other
 
 
 def _totals(replayed: Replay, differences: Sequence[Difference], shadow: ChoiceComparison | None) -> str:
@@ -155,7 +169,8 @@ def _totals(replayed: Replay, differences: Sequence[Difference], shadow: ChoiceC
         found = f"{plural(len(differences), 'step')} {'differs' if len(differences) == 1 else 'differ'}"
     text = f"{plural(replayed.steps, 'step')}, {plural(replayed.effects, 'effect')}: {found}"
     if shadow is not None:
-        text += f"; {plural(shadow.pods, 'pod')} decided, {len(shadow.differences)} of them elsewhere"
+        how = "differently" if shadow.messages else "elsewhere"
+        text += f"; {plural(shadow.pods, 'pod')} decided, {len(shadow.differences)} of them {how}"
     return text
 
 
@@ -189,6 +204,7 @@ def _values(
                 "recorded": one.recorded or None,
                 "other": one.other or None,
                 "note": one.note,
+                **({"recordedNote": one.recorded_note} if one.recorded_note else {}),
             }
             for one in shadow.differences
         ]

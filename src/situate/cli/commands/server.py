@@ -15,11 +15,14 @@ from situate.cli.options import (
     container_security,
     container_user_options,
     directory_option,
+    drift_option,
     hollow_node_options,
     hollow_shape,
+    kubernetes_version_option,
     parse_quantity,
     verbosity_option,
 )
+from situate.core.versions import DEFAULT, KubernetesRules
 
 if TYPE_CHECKING:
     from situate.cli.control_plane.settings import ControlPlaneSettings
@@ -62,6 +65,7 @@ def control_plane_options(command: F) -> F:
         click.option("--port", type=PORT, default=DEFAULT_PORT, show_default=True, help="0: any free one."),
         click.option("--name", "names", multiple=True, metavar="HOST", help="Another host name for the certificate."),
         click.option("--config", type=click.Path(path_type=Path), help="KubeSchedulerConfiguration, with profiles."),
+        kubernetes_version_option("What /version says, and the scheduler follows; default: {default}."),
         hollow_node_options,
         click.option("--process-node", is_flag=True, help="Make this machine a node: its pods are processes here."),
         container_user_options,
@@ -70,6 +74,7 @@ def control_plane_options(command: F) -> F:
             is_flag=True,
             help="Give up silent nodes after 18 s instead of 50 s: their pods run elsewhere within 30 s.",
         ),
+        drift_option,
         click.option(
             "--snapshot-lag",
             type=LAG_S,
@@ -132,11 +137,13 @@ def server(parts: tuple[str, ...], **flags: Any) -> None:
 def settings_of(flags: dict[str, Any], *, scheduler: bool, controllers: bool) -> ControlPlaneSettings:
     """Raises InputError."""
     from situate.cli.control_plane.settings import ControlPlaneSettings
+    from situate.cli.input.node_devices import node_devices
     from situate.core.reconcile.nodes.fencing import FAST, KUBERNETES
     from situate.loop.logs import Logging
     from situate.server.http.settings import Limits
 
-    config, plugins = _configuration(flags["config"])
+    rules: KubernetesRules = flags["rules"] or DEFAULT
+    config, plugins = _configuration(flags["config"], rules)
     return ControlPlaneSettings(
         directory=flags["directory"],
         store=flags["store"],
@@ -148,12 +155,15 @@ def settings_of(flags: dict[str, Any], *, scheduler: bool, controllers: bool) ->
         controllers=controllers,
         config=config,
         plugins=plugins,
+        rules=rules,
         nodes=flags["nodes"],
         zones=flags["zones"],
         shape=hollow_shape(flags["node_cpu"], flags["node_memory"], flags["node_pods"]),
+        node_devices=node_devices(flags["node_devices"]),
         process_node=flags["process_node"],
         security=container_security(flags["run_as_user"], flags["container_users"]),
         profile=FAST if flags["fast_recovery"] else KUBERNETES,
+        moves_drifted=flags["drift"] == "move",
         snapshot_lag_s=flags["snapshot_lag"],
         limit_bytes=parse_quantity("--store-limit", flags["store_limit"]) if flags["store_limit"] else 0,
         encryption=flags["encryption_provider_config"],
@@ -178,11 +188,13 @@ def etcd_flags(flags: dict[str, Any]) -> EtcdSettings | None:
         raise InputError(str(error)) from None
 
 
-def _configuration(path: Path | None) -> tuple[Any, dict[str, type]]:
+def _configuration(path: Path | None, rules: KubernetesRules) -> tuple[Any, dict[str, type]]:
     if path is None:
-        return None, {}
+        from situate.core.config.defaults import default_configuration
+
+        return None if rules is DEFAULT else default_configuration(rules), {}
     from situate.cli.input.profiles import plugins_of_others, read_config, read_profiles
 
-    read_profiles(path)  # report what cannot be built before anything starts
-    config = read_config(path)
+    read_profiles(path, rules)  # report what cannot be built before anything starts
+    config = read_config(path, rules)
     return config, plugins_of_others(config, path)

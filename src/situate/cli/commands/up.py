@@ -17,11 +17,14 @@ from situate.cli.commands.server import control_plane_options, settings_of
 from situate.cli.control_plane.state import read_state
 from situate.cli.options import container_security
 from situate.cli.output.text import plural
+from situate.core.versions import KubernetesRules
 
 READY_S: Final = 30.0
 POLL_S: Final = 0.05
 LOG: Final = "server.log"
 LAST_LINES: Final = 5
+RENAMED: Final = {"directory": "--dir", "names": "--name", "verbosity": "--v", "rules": "--kubernetes-version"}
+"""Flags that do not have the name of their value."""
 
 
 @click.command()
@@ -90,8 +93,9 @@ def _arguments(flags: dict[str, Any], *, scheduler: bool) -> list[str]:
     """The same flags, for `situate server`."""
     arguments = [*(("--with", "scheduler") if scheduler else ()), "--with", "controllers"]
     for name, value in flags.items():
-        flag = {"directory": "--dir", "names": "--name", "verbosity": "--v"}.get(name, f"--{name.replace('_', '-')}")
-        for one in value if isinstance(value, tuple) else (value,):
+        flag = RENAMED.get(name, f"--{name.replace('_', '-')}")
+        given = value.version if isinstance(value, KubernetesRules) else value
+        for one in given if isinstance(given, tuple) else (given,):
             if one is True:
                 arguments.append(flag)
             elif one is not False and one not in (None, ""):

@@ -16,6 +16,7 @@ from situate.agent.hollow_nodes import HollowNodes
 from situate.agent.host import node_name
 from situate.agent.log_server import SERVER_NAME
 from situate.agent.log_source import AgentLogs
+from situate.agent.node_devices import DevicePublisher
 from situate.agent.node_objects import hollow_shapes
 from situate.agent.settings import NodeSettings
 from situate.cli.control_plane.process_agent import process_agent
@@ -49,7 +50,11 @@ def now() -> datetime:
 def hollow_fleet(settings: ControlPlaneSettings, registry: Registry, registered: asyncio.Event) -> HollowNodes:
     """`registered` is set when all nodes are."""
     shapes = hollow_shapes(settings.nodes, settings.zones, settings.shape)
-    return HollowNodes(LocalControlPlane(registry), shapes, _configuration(settings.profile), ready=registered)
+    plane = LocalControlPlane(registry)
+    publish = DevicePublisher(plane, settings.node_devices).publish if settings.node_devices else None
+    return HollowNodes(
+        plane, shapes, _configuration(settings.profile), ready=registered, publish=publish, batching=plane
+    )
 
 
 def machine_agent(settings: ControlPlaneSettings, registry: Registry, logs: AgentLogs) -> NodeAgent:

@@ -6,11 +6,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from situate.agent.host_security import own_security
+from situate.agent.node_devices import DeviceSet
 from situate.agent.node_objects import NodeShape
 from situate.agent.security import NodeSecurity
 from situate.cli.control_plane.lease_identity import lease_identity
 from situate.core.config.types import KubeSchedulerConfiguration
 from situate.core.reconcile.nodes.fencing import KUBERNETES, NodeProfile
+from situate.core.versions import DEFAULT, KubernetesRules
 from situate.loop.logs import Logging
 from situate.server.http.settings import Limits
 from situate.server.placing.snapshot_lag import BOUND_S
@@ -32,15 +34,20 @@ class ControlPlaneSettings:
     controllers: bool = True
     config: KubeSchedulerConfiguration | None = None
     plugins: Mapping[str, type] = field(default_factory=dict)
+    rules: KubernetesRules = DEFAULT
     nodes: int = 0
     zones: int = 1
     shape: NodeShape = field(default_factory=NodeShape)
+    node_devices: tuple[DeviceSet, ...] = ()
+    """The devices of the hollow nodes."""
     process_node: bool = False
     """Make this machine a node, too."""
     security: NodeSecurity = field(default_factory=own_security)
     """Who its containers run as."""
     profile: NodeProfile = KUBERNETES
     """When a silent node is given up: agents, controllers and the pods' tolerations follow it."""
+    moves_drifted: bool = False
+    """Evict pods that no longer fit or match their node."""
     snapshot_lag_s: float = BOUND_S
     """How far a node may fall behind its snapshot before its condition says so."""
     limit_bytes: int = 0

@@ -10,19 +10,25 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from situate.cli.input.files import MappedFile
 from situate.cli.input.json_items import KIND, objects_containing, raw_items
+from situate.core.devices.template_claims import Templates, lacks_claims, with_template_claims
+from situate.core.model.claim_templates import ResourceClaimTemplate
+from situate.core.model.devices import ResourceClaim
 from situate.core.model.named import NamedObject
 from situate.core.model.node import Node
 from situate.core.model.pod import Pod
 from situate.core.model.policy import PriorityClass
 from situate.core.model.validate import first_problem
 from situate.core.state.cluster import Cluster
-from situate.wire.objects import KINDS, Source, read_objects
+from situate.core.versions import DEFAULT, KubernetesRules
+from situate.wire.objects import KINDS, TEMPLATES, Source, read_objects
 
 NO_POD: Final = "\0"
 """No pod has this name: for commands that do not ask about one pod."""
+_READ: Final = {**KINDS, **TEMPLATES}
 _RECORDS: Final = ("Event", "PlacementDecision")
 
 
@@ -45,33 +51,83 @@ class ClusterObjects:
     ignored: Mapping[str, int] = field(default_factory=dict)
     """Kinds that scheduling does not read, such as `Deployment (apps/v1)`, and how many of each."""
     priority_classes: list[PriorityClass] = field(default_factory=list)
+    claim_templates: list[ResourceClaimTemplate] = field(default_factory=list)
+    device_problem: str = ""
+    """Why a live cluster's claims for devices cannot be judged; empty if they can."""
+    notes: list[str] = field(default_factory=list)
+    """What else the reader has to say."""
 
-    def cluster(self) -> Cluster:
-        made = Cluster()
+    @property
+    def templates(self) -> Templates:
+        return {(one.metadata.namespace, one.metadata.name): one for one in self.claim_templates}
+
+    def make_claims(self) -> None:
+        """Give the pending pods the claims that a controller is going to make from their templates."""
+        if "DeviceClass" not in self.kinds and not any(pod.spec.resource_claims for pod in self.pods):
+            return
+        templates = self.templates
+        taken = {(one.metadata.namespace, one.metadata.name) for one in self.named if isinstance(one, ResourceClaim)}
+        count = 0
+        for at, pod in enumerate(self.pods):
+            if pod.spec.node_name:
+                continue
+            self.pods[at] = named = _with_uid(pod)
+            if not lacks_claims(named):
+                continue
+            self.pods[at], made = with_template_claims(named, templates, taken)
+            taken.update((one.metadata.namespace, one.metadata.name) for one in made)
+            self.named += made
+            count += bool(made)
+        if count:
+            self.kinds["ResourceClaim"] = None
+            whose = "1 pending pod has" if count == 1 else f"{count} pending pods have"
+            self.notes.append(f"{whose} no claims yet: assumes what the templates ask for")
+
+    def cluster(self, rules: KubernetesRules = DEFAULT) -> Cluster:
+        made = Cluster(rules)
         made.load(self.nodes, self.named, self.pods)
         return made
+
+
+def _with_uid(pod: Pod) -> Pod:
+    """Claims tell their pods apart by their uids."""
+    meta = pod.metadata
+    return pod if meta.uid else replace(pod, metadata=replace(meta, uid=f"{meta.namespace}/{meta.name}"))
 
 
 class _UnusualError(Exception):
     """Not what an API server writes."""
 
 
-def read_files(sources: Sequence[Source | MappedFile], name: str = NO_POD) -> tuple[ClusterObjects, Cluster]:
-    """The objects of some files, as a cluster. `name` is the pod that the command asks about. Raises InputError."""
+def read_files(
+    sources: Sequence[Source | MappedFile],
+    name: str = NO_POD,
+    rules: KubernetesRules | None = None,
+    *,
+    claims: bool = False,
+) -> tuple[ClusterObjects, Cluster]:
+    """The objects of some files, as a cluster. `name` is the pod that the command asks about. Raises InputError.
+
+    `claims`: make the claims that pending pods are going to get from templates.
+    """
     gc.disable()  # thousands of objects are created here and none is freed: collecting would only take time
     try:
-        return _read(sources, name)
+        return _read(sources, name, rules or DEFAULT, claims)
     finally:
         gc.enable()
         gc.freeze()
 
 
-def _read(given: Sequence[Source | MappedFile], name: str) -> tuple[ClusterObjects, Cluster]:
+def _read(
+    given: Sequence[Source | MappedFile], name: str, rules: KubernetesRules, claims: bool
+) -> tuple[ClusterObjects, Cluster]:
     split = [raw_items(source) for source in given]
     if None not in split:
         try:
             found = _fast([item for items in split for item in items or ()], name)
-            return found, found.cluster()
+            if claims:
+                found.make_claims()
+            return found, found.cluster(rules)
         except (_UnusualError, msgspec.DecodeError, UnicodeDecodeError, ValueError, RecursionError):
             pass  # the careful reader says what is wrong
     sources = [source.read() if isinstance(source, MappedFile) else source for source in given]
@@ -83,8 +139,11 @@ def _read(given: Sequence[Source | MappedFile], name: str) -> tuple[ClusterObjec
         dict.fromkeys(type(one).__name__ for one in objects.all()),
         ignored=objects.ignored,
         priority_classes=objects.priority_classes,
+        claim_templates=objects.resource_claim_templates,
     )
-    cluster = found.cluster()
+    if claims:
+        found.make_claims()
+    cluster = found.cluster(rules)
     named = [one for source in sources for one in objects_containing(source, name.encode())]
     found.records = [one for one in named if one.get("kind") in ("Pod", *_RECORDS)]
     return found, cluster
@@ -92,7 +151,7 @@ def _read(given: Sequence[Source | MappedFile], name: str) -> tuple[ClusterObjec
 
 def _fast(items: Iterable[msgspec.Raw], name: str) -> ClusterObjects:
     """Raises _UnusualError, or what decoding raises. The pod that the command asks about is validated all the same."""
-    decoders = {kind: (group, msgspec.json.Decoder(model).decode) for kind, (group, model) in KINDS.items()}
+    decoders = {kind: (group, msgspec.json.Decoder(model).decode) for kind, (group, model) in _READ.items()}
     found: dict[str, list[Any]] = {}
     ignored: dict[str, int] = {}
     names: dict[tuple[str, str, str], None] = {}
@@ -129,7 +188,17 @@ def _fast(items: Iterable[msgspec.Raw], name: str) -> ClusterObjects:
     pods: list[Pod] = found.pop("Pod", [])
     nodes: list[Node] = found.pop("Node", [])
     classes: list[PriorityClass] = found.pop("PriorityClass", [])
+    templates: list[ResourceClaimTemplate] = found.pop("ResourceClaimTemplate", [])
     named = [one for those in found.values() for one in those]
     needle = name.encode()
     records = [msgspec.json.decode(item) for item in written if needle in bytes(item)]
-    return ClusterObjects(pods, nodes, named, kinds, records=records, ignored=ignored, priority_classes=classes)
+    return ClusterObjects(
+        pods,
+        nodes,
+        named,
+        kinds,
+        records=records,
+        ignored=ignored,
+        priority_classes=classes,
+        claim_templates=templates,
+    )

@@ -11,6 +11,7 @@ import msgspec
 from situate.cli.cluster.connection import Client
 from situate.cli.cluster.objects import PAGE, get_object, list_objects, next_page
 from situate.cli.input.cluster import ClusterObjects
+from situate.cli.input.devices import GROUP, also_devices, device_problem
 from situate.core.model.policy import PriorityClass
 from situate.kube.discovery import served_version
 from situate.kube.errors import ApiError
@@ -20,6 +21,7 @@ from situate.wire.watch import Reader
 
 NEEDED: Final = ("pods", "nodes")
 """Without these there is no answer."""
+TEMPLATES: Final = f"resourceclaimtemplates.{GROUP}"
 PRIORITY_CLASSES: Final = "/apis/scheduling.k8s.io/v1/priorityclasses"
 
 
@@ -31,28 +33,41 @@ async def read_live(client: Client, kinds: Sequence[WatchedKind], *, priority_cl
     import asyncio  # slow to import, and not needed for files
 
     found = ClusterObjects()
-    reads = [_list(client, kind, found) for kind in kinds]
+    served: list[str] = []
+    refused: list[tuple[str, str]] = []
+    reads = [_list(client, kind, found, served, refused) for kind in also_devices(kinds)]
     gc.disable()
     try:
         await asyncio.gather(*reads, *([_list_classes(client, found)] if priority_classes else []))
     finally:
         gc.enable()
         gc.freeze()
+    found.device_problem = device_problem(served, sorted(refused))
     return found
 
 
-async def _list(client: Client, kind: WatchedKind, found: ClusterObjects) -> None:
+async def _list(
+    client: Client, kind: WatchedKind, found: ClusterObjects, served: list[str], refused: list[tuple[str, str]]
+) -> None:
+    """`served` and `refused` are filled with what the server has, and with what it does not show us of devices."""
     try:
         version = await served_version(client, kind) if kind.optional else kind.versions[0]
         if version is not None:
             items = await _pages(client, kind, version)
             found.kinds[kind.model.__name__] = None
-            into: dict[str, list[Any]] = {"pods": found.pods, "nodes": found.nodes}
+            served.append(kind.name)
+            into: dict[str, list[Any]] = {
+                "pods": found.pods,
+                "nodes": found.nodes,
+                TEMPLATES: found.claim_templates,
+            }
             into.get(kind.name, found.named).extend(items)
     except ApiError as error:
         if kind.name in NEEDED or not (error.forbidden or error.not_found):
             raise
-        if not kind.optional:
+        if kind.group == GROUP:
+            refused.append((kind.resource, error.message))
+        elif not kind.optional:
             found.refused[kind.name] = error.message
 
 

@@ -1,11 +1,16 @@
 """Notes: what a command ignored or could not know, because the input does not have it. One wording for all commands."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 from situate.cli.input.cluster import ClusterObjects
 from situate.cli.output.text import plural
+from situate.core.devices.template_claims import Templates, lacks_claims
 from situate.core.model.pod import Pod, PodSpec
 from situate.core.state.cluster import FINISHED_PHASES
+
+CLAIM: Final = "ResourceClaim"
+DEVICES: Final = (CLAIM, "ResourceSlice", "DeviceClass")
 
 
 def notes_on(objects: ClusterObjects, needed: Sequence[tuple[str, str]], known: Iterable[str] = ()) -> list[str]:
@@ -13,9 +18,12 @@ def notes_on(objects: ClusterObjects, needed: Sequence[tuple[str, str]], known: 
 
     `known` are kinds that came from elsewhere.
     """
-    notes = refused_notes(objects.refused)
+    notes = [*objects.notes, *refused_notes(objects.refused)]
     given = {*objects.kinds, *known}
     missing: dict[str, list[str]] = {}
+    if objects.device_problem and any(kind in DEVICES for kind, _ in needed):
+        notes.append(f"{objects.device_problem}: claims for devices count as missing")
+        given |= {*DEVICES}
     for kind, consequence in needed:
         if kind not in given and not objects.refused:
             missing.setdefault(consequence, []).append(kind)
@@ -43,6 +51,31 @@ def ignored_note(ignored: Mapping[str, int], reads: str) -> list[str]:
 
 def _either(kinds: Sequence[str]) -> str:
     return " or ".join(filter(None, (", ".join(kinds[:-1]), kinds[-1])))
+
+
+def device_needs(pods: Iterable[Pod]) -> list[tuple[str, str]]:
+    """The kinds that the answer depends on if one of these pods claims devices, and what follows without them."""
+    entries = [entry for pod in pods for entry in pod.spec.resource_claims]
+    if not entries:
+        return []
+    # The claims of pods to come are made from templates.
+    existing = any(entry.resource_claim_name is not None for entry in entries)
+    consequence = "claims for devices count as missing or as impossible"
+    return [(kind, consequence) for kind in DEVICES if kind != CLAIM or existing]
+
+
+def template_notes(pods: Iterable[Pod], templates: Templates) -> list[str]:
+    """The templates that pods to come name, and that are not there."""
+    missing = {
+        entry.resource_claim_template_name: None
+        for pod in pods
+        if not pod.spec.node_name and lacks_claims(pod)
+        for entry in pod.spec.resource_claims
+        if entry.resource_claim_template_name is not None
+        and (pod.metadata.namespace, entry.resource_claim_template_name) not in templates
+    }
+    names = ", ".join(missing)
+    return [f"the input has no ResourceClaimTemplate {names}: its claims count as not made yet"] if missing else []
 
 
 def uses_claims(spec: PodSpec) -> bool:

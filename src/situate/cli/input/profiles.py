@@ -22,6 +22,7 @@ from situate.core.config.types import KubeSchedulerConfiguration, Plugins
 from situate.core.engine.framework import Framework, build_frameworks, points_of
 from situate.core.plugins.latency import LatencyArgs
 from situate.core.plugins.support.errors import PluginError, describe
+from situate.core.versions import DEFAULT, KubernetesRules
 from situate.wire.config import ConfigInputError, load_config
 from situate.wire.errors import InputError
 from situate.wire.latency import load_latencies
@@ -32,9 +33,9 @@ if TYPE_CHECKING:
 ENTRY_POINT_GROUP = "situate.plugins"
 
 
-def read_config(path: Path | str) -> KubeSchedulerConfiguration:
+def read_config(path: Path | str, rules: KubernetesRules | None = None) -> KubeSchedulerConfiguration:
     """The configuration of a file, with the content of other files that it names. Raises InputError, OSError."""
-    return _with_tables(load_config(read_file(path), str(path)), Path(path).parent)
+    return _with_tables(load_config(read_file(path), str(path), rules or DEFAULT), Path(path).parent)
 
 
 def _with_tables(config: KubeSchedulerConfiguration, folder: Path) -> KubeSchedulerConfiguration:
@@ -55,12 +56,12 @@ def _with_tables(config: KubeSchedulerConfiguration, folder: Path) -> KubeSchedu
     )
 
 
-def read_profiles(file: Path | str | None) -> dict[str, Framework]:
+def read_profiles(file: Path | str | None, rules: KubernetesRules | None = None) -> dict[str, Framework]:
     """Profiles by scheduler name: the file's, or without one the default. Raises InputError."""
     if file is None:
-        return build_frameworks(default_configuration())
+        return build_frameworks(default_configuration(rules or DEFAULT))
     path = Path(file)
-    config = read_config(file)
+    config = read_config(file, rules)
     try:
         return build_frameworks(config, plugins_of_others(config, path))
     except ConfigError as error:
@@ -77,6 +78,13 @@ def plugins_of_others(config: KubeSchedulerConfiguration, path: Path) -> dict[st
             if name not in BUILT_IN_POINTS and name not in found and (":" in name or name in installed()):
                 found[name] = _plugin(name, path)
     return found
+
+
+def entry_point_plugins(config: KubeSchedulerConfiguration) -> dict[str, type]:
+    """The classes of the installed plugins that a configuration from elsewhere enables. Imports nothing else."""
+    names = {name for profile in config.profiles for name in enabled_names(profile.plugins or Plugins())}
+    wanted = [name for name in sorted(names - set(BUILT_IN_POINTS)) if ":" not in name]
+    return {name: _plugin(name, Path()) for name in wanted if name in installed()}
 
 
 def installed() -> dict[str, EntryPoint]:

@@ -9,22 +9,26 @@ import click
 from situate.cli import BadInput
 from situate.cli.cluster.connection import Client, with_client
 from situate.cli.commands.check.budgets import check_budgets
+from situate.cli.commands.check.devices import check_devices, device_notes
 from situate.cli.commands.check.input import CheckInput, read_files, read_live
 from situate.cli.commands.check.nodes import check_nodes
 from situate.cli.commands.check.pods import check_pods
 from situate.cli.commands.check.rules import RULES, Finding, Severity
 from situate.cli.input.files import read_sources
 from situate.cli.input.notes import refused_notes
-from situate.cli.input.profiles import read_profiles
+from situate.cli.input.published import ClusterProfiles, cluster_profiles, local_profiles
 from situate.cli.options import (
+    FILES_OR_CLUSTER,
     cluster_options,
     config_option,
     files_option,
+    kubernetes_version_option,
     output_option,
     require_one_scope,
     require_one_source,
 )
 from situate.cli.output.text import plural, printable, show, uses_colour
+from situate.core.versions import KubernetesRules
 
 FOUND: Final = 1
 NEVER: Final = "never"
@@ -36,6 +40,7 @@ COLOURS: Final = {"error": "red", "warning": "yellow", "info": "blue"}
 @click.option("-n", "--namespace", metavar="NAME", help="Only workloads of this namespace.")
 @click.option("-A", "--all-namespaces", is_flag=True, help="Workloads of all namespaces of a cluster.")
 @config_option
+@kubernetes_version_option(FILES_OR_CLUSTER)
 @click.option("--ignore", multiple=True, metavar="CODE", help="Ignore this rule: SIT002 (repeatable).")
 @click.option(
     "--fail-on",
@@ -51,6 +56,7 @@ def check(
     namespace: str | None,
     all_namespaces: bool,
     config: str | None,
+    rules: KubernetesRules | None,
     ignore: tuple[str, ...],
     fail_on: str,
     output: str,
@@ -65,11 +71,13 @@ def check(
     require_one_source(names, kubeconfig, context)
     require_one_scope(namespace, all_namespaces)
     ignored = _codes(ignore, [rule.code for rule in RULES])
-    profile = next(iter(read_profiles(config).values())).profile
-    read, space = _read(names, namespace, kubeconfig, context, everything=all_namespaces)
-    all_found = [*check_pods(read), *check_nodes(read, profile), *check_budgets(read)]
+    read, space, profiles = _read(names, namespace, kubeconfig, context, config, rules, everything=all_namespaces)
+    profile = next(iter(profiles.frameworks.values())).profile
+    all_found = [*check_pods(read), *check_nodes(read, profile), *check_budgets(read), *check_devices(read, profile)]
     inside = "" if space is None else f" {space}/"
-    found = [one for one in all_found if one.rule.code not in ignored and inside in one.subject]
+    found = [
+        one for one in all_found if one.rule.code not in ignored and (inside in one.subject or "/" not in one.subject)
+    ]
     found.sort(key=lambda one: (-one.rule.severity, one.file, one.subject, one.rule.code, one.field))
     show(_lines(found, read), _values(found, read), _notes(read), output)
     if fail_on != NEVER and any(one.rule.severity >= Severity[fail_on.upper()] for one in found):
@@ -85,24 +93,35 @@ def _codes(words: Sequence[str], known: Sequence[str]) -> list[str]:
 
 
 def _read(
-    names: tuple[str, ...], namespace: str | None, kubeconfig: str | None, context: str | None, *, everything: bool
-) -> tuple[CheckInput, str | None]:
-    """What to check, and the only namespace whose findings count, if any."""
+    names: tuple[str, ...],
+    namespace: str | None,
+    kubeconfig: str | None,
+    context: str | None,
+    config: str | None,
+    rules: KubernetesRules | None,
+    *,
+    everything: bool,
+) -> tuple[CheckInput, str | None, ClusterProfiles]:
+    """What to check, the only namespace whose findings count, if any, and the profiles to check by."""
     if names:
+        profiles = local_profiles(config, rules)
         read = read_files(read_sources(names))
         if not read.count:
             raise BadInput(f"{', '.join(names)}: no objects found")
-        return read, namespace
+        return read, namespace, profiles
 
-    async def work(client: Client) -> tuple[CheckInput, str | None]:
+    async def work(client: Client) -> tuple[CheckInput, str | None, ClusterProfiles]:
         space = None if everything else namespace or client.access.namespace or "default"
-        return await read_live(client), space
+        profiles = await cluster_profiles(client, config, rules)
+        read = await read_live(client)
+        read.notes += profiles.notes_on(one.pod for one in read.workloads)
+        return read, space, profiles
 
     return with_client(kubeconfig, context, work)
 
 
 def _notes(read: CheckInput) -> list[str]:
-    notes = refused_notes(read.refused)
+    notes = [*read.notes, *refused_notes(read.refused)]
     if read.workloads and not read.nodes:
         notes.append("the input has no Node: SIT003, SIT006, SIT009, SIT011 and part of SIT007 are not checked")
     named = sorted({one.pod.spec.priority_class_name for one in read.workloads if one.pod.spec.priority_class_name})
@@ -110,7 +129,8 @@ def _notes(read: CheckInput) -> list[str]:
         notes.append(f"the input has no PriorityClass: SIT010 is not checked for {', '.join(named)}")
     if read.budgets and not read.workloads:
         notes.append("the input has no workload: minAvailable of budgets (SIT008) is not checked")
-    if not read.workloads and not read.budgets:
+    notes += device_notes(read)
+    if not read.workloads and not read.budgets and not read.devices.claims and not read.devices.templates:
         notes.append("the input has no workload: there is nothing to check")
     return notes
 

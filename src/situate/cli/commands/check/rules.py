@@ -39,10 +39,16 @@ NO_DRAIN: Final = CheckRule("SIT008", Severity.ERROR, "a disruption budget block
 NO_SPREAD: Final = CheckRule("SIT009", Severity.ERROR, "a spread constraint cannot be satisfied")
 NO_PRIORITY: Final = CheckRule("SIT010", Severity.ERROR, "the priority class does not exist")
 NOWHERE: Final = CheckRule("SIT011", Severity.ERROR, "no node accepts it, even if all are empty")
+NO_CLAIM: Final = CheckRule("SIT012", Severity.ERROR, "a claim for devices, or its template, does not exist")
+NO_DEVICE_CLASS: Final = CheckRule("SIT013", Severity.ERROR, "a device class does not exist")
+BAD_SELECTOR: Final = CheckRule("SIT014", Severity.ERROR, "a selector of devices does not compile")
+FAILING_SELECTOR: Final = CheckRule("SIT015", Severity.ERROR, "a selector of devices fails on devices")
+NO_DEVICES: Final = CheckRule("SIT016", Severity.ERROR, "no node can satisfy a claim for devices, even if all are free")
+TWO_CLASSES: Final = CheckRule("SIT017", Severity.WARNING, "two device classes serve one extended resource")
 
 RULES: Final = (
     NO_REQUESTS, NO_LIMITS, TOO_LARGE, NODE_NAME, TOGETHER, ONE_NODE, IMPOSSIBLE, NO_DRAIN, NO_SPREAD, NO_PRIORITY,
-    NOWHERE,
+    NOWHERE, NO_CLAIM, NO_DEVICE_CLASS, BAD_SELECTOR, FAILING_SELECTOR, NO_DEVICES, TWO_CLASSES,
 )  # fmt: skip
 
 

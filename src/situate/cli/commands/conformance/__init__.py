@@ -19,6 +19,8 @@ import click
 import msgspec
 
 from situate.cli.commands.conformance.comparison import Comparison, compare, profiles_of
+from situate.cli.options import kubernetes_version_option
+from situate.core.versions import DEFAULT, KubernetesRules
 from situate.wire.errors import InputError
 from situate.wire.scenarios import decode_scenario
 
@@ -32,7 +34,8 @@ SHOWN_CHARS = 300
 
 @click.command()
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
-def conformance(paths: tuple[Path, ...]) -> None:
+@kubernetes_version_option("The version of kube-scheduler that was recorded; default: {default}.")
+def conformance(paths: tuple[Path, ...], rules: KubernetesRules | None) -> None:
     """Compare our decisions with kube-scheduler's, as recorded in PATHS (files, or folders of them).
 
     Prints a line for every mismatch, and finally the number of decisions, mismatches and intended differences. Exits
@@ -42,7 +45,7 @@ def conformance(paths: tuple[Path, ...]) -> None:
     mismatches: list[str] = []  # printed at the end: nothing is printed if the input is wrong
     explained: Counter[str] = Counter()
     for scenarios, verdicts in _pairs(paths):
-        for count, name, comparison in _compare_files(scenarios, verdicts):
+        for count, name, comparison in _compare_files(scenarios, verdicts, rules or DEFAULT):
             decisions += count
             mismatches += [
                 f"{name} {one.pod} {one.field}: expected {_shown(one.expected)}, got {_shown(one.got)}"
@@ -98,14 +101,14 @@ def _lines(path: Path) -> Iterator[bytes]:
         raise InputError(file=str(path), problem=f"cannot be unzipped: {error}") from error
 
 
-def _compare_files(scenarios: Path, verdicts: Path) -> Iterator[tuple[int, str, Comparison]]:
+def _compare_files(scenarios: Path, verdicts: Path, rules: KubernetesRules) -> Iterator[tuple[int, str, Comparison]]:
     pairs = zip_longest(_lines(scenarios), _lines(verdicts))
     for number, (scenario_line, verdict_line) in enumerate(pairs, 1):
         if scenario_line is None or verdict_line is None:
             short, other = (scenarios, verdicts) if scenario_line is None else (verdicts, scenarios)
             raise InputError(file=str(short), problem=f"has {number - 1} lines, fewer than {other.name}")
         place = f"{scenarios}:{number}"
-        scenario = decode_scenario(scenario_line, place)
+        scenario = decode_scenario(scenario_line, place, rules)
         try:
             verdict = msgspec.json.decode(verdict_line)
         except RecursionError:

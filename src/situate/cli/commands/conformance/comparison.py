@@ -9,19 +9,28 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+import msgspec
 from msgspec.structs import replace
 
 from situate.core.config.defaults import BUILT_IN_POINTS
 from situate.core.config.errors import ConfigError
 from situate.core.config.resolve import resolve
+from situate.core.devices.extended import IN_MEMORY_NAME
 from situate.core.engine.decision import Decision, decide
 from situate.core.engine.framework import Framework, build_frameworks
+from situate.core.model.devices import ResourceClaim
+from situate.core.model.nodeselector import NodeSelector
 from situate.core.model.pod import Pod
+from situate.core.plugins.dynamic_resources import DynamicResources
+from situate.core.plugins.dynamic_resources import decide as decide_devices
+from situate.core.plugins.support.device_demand import NO_DEVICES, DeviceDecision, written_claims
+from situate.core.state.classes import PodClass
 from situate.core.state.cluster import Cluster
 from situate.core.state.view import View
 from situate.wire.config import ConfigInputError
 from situate.wire.errors import InputError
 from situate.wire.scenarios import Scenario
+from situate.wire.schema.values import canonical_quantity
 
 COMPARED: Final = (
     "preFilter",
@@ -36,6 +45,7 @@ COMPARED: Final = (
     "preemptCode",
     "preemptMessage",
     "error",
+    "allocations",
 )
 """The fields of a verdict that are compared. An absent field equals an empty one."""
 
@@ -82,16 +92,20 @@ class Comparison:
 
 def compare(scenario: Scenario, expected: list[dict[str, Any]], profiles: dict[str, Framework]) -> Comparison:
     """Decide about every pending pod of a scenario; `expected` are kube-scheduler's verdicts."""
-    cluster = Cluster()
+    cluster = Cluster(scenario.config.rules)
     cluster.load(scenario.objects.nodes, scenario.objects.named(), scenario.objects.pods)
     points = {profile.scheduler_name: profile.points for profile in resolve(scenario.config, BUILT_IN_POINTS)}
     found: list[FieldDifference] = []
     explained: list[str] = []
     for pod, recorded in zip(scenario.pending, expected, strict=True):
         deciding, promised = profiles[pod.spec.scheduler_name], pod.status.nominated_node_name
-        decision = decide(deciding, cluster.class_of(pod), View(cluster), nominated_node=promised)
+        kind = cluster.class_of(pod)
+        decision = decide(deciding, kind, View(cluster), nominated_node=promised)
         got = as_verdict(decision, cluster)
-        wanted, fields, why = excused(recorded, points[pod.spec.scheduler_name])
+        chosen = cluster.nodes.rows.get(str(recorded.get("chosen", "")))
+        devices = _devices(deciding, kind, cluster, chosen)
+        got["allocations"] = as_allocations(devices)
+        wanted, fields, why = excused(_with_canonical(recorded), points[pod.spec.scheduler_name])
         if why:
             explained.append(why)
         key = f"{pod.metadata.namespace}/{pod.metadata.name}"
@@ -100,6 +114,8 @@ def compare(scenario: Scenario, expected: list[dict[str, Any]], profiles: dict[s
             for field in fields
             if (wanted.get(field) or None) != (got.get(field) or None)
         )
+        for claim in written_claims(devices, pod.metadata):
+            cluster.put_object(_named(claim, pod))
         if scenario.sequence and recorded.get("chosen"):
             cluster.add_pod(_bound(pod, str(recorded["chosen"])))
     return Comparison(tuple(found), tuple(explained))
@@ -121,7 +137,7 @@ def excused(
         return recorded, _BEFORE_SCORES, UNREADABLE
     failing = [node for node, refusal in recorded.get("rejected", {}).items() if refusal["code"] == "Error"]
     if not failing:
-        return recorded, COMPARED, ""
+        return recorded, ("error",) if error else COMPARED, ""
     # The recorded verdict treats that node as refused for good, so the rest can be compared.
     refused = {node: recorded["rejected"][node] | {"code": "UnschedulableAndUnresolvable"} for node in failing}
     return recorded | {"rejected": recorded["rejected"] | refused, "error": ""}, COMPARED, ONE_NODE
@@ -186,6 +202,68 @@ def as_verdict(decision: Decision, cluster: Cluster) -> dict[str, Any]:
         verdict["preemptCode"] = remedy.code
         verdict["preemptMessage"] = remedy.message
     return verdict
+
+
+def _devices(framework: Framework, kind: PodClass, cluster: Cluster, row: int | None) -> DeviceDecision:
+    """The devices that a pod gets on the node where kube-scheduler put it."""
+    plugin = next((one for one in framework.profile.filters if isinstance(one, DynamicResources)), None)
+    found = None if plugin is None or row is None else decide_devices(plugin, kind, View(cluster), row)
+    return NO_DEVICES if found is None else found
+
+
+def as_allocations(devices: DeviceDecision) -> dict[str, Any]:
+    """The pod's claims with their devices, in the form of the recorded verdicts."""
+    found = {}
+    had = [(claim, claim.status.allocation) for claim in devices.reserved]
+    for claim, allocation in (*had, *devices.allocations):
+        if allocation is None:
+            continue
+        name = claim.metadata.name
+        listed = []
+        for one in allocation.devices.results:
+            device: dict[str, Any] = {"request": one.request, "driver": one.driver, "pool": one.pool}
+            device["device"] = one.device
+            if one.admin_access is not None:
+                device["adminAccess"] = one.admin_access
+            if one.consumed_capacity:
+                device["consumedCapacity"] = _canonical(one.consumed_capacity)
+            listed.append(device)
+        selector = allocation.node_selector
+        nodes = "null" if selector is None else msgspec.json.encode(selector).decode()
+        found["extended" if name == IN_MEMORY_NAME else name] = {"devices": listed, "nodes": nodes}
+    return found
+
+
+def _with_canonical(recorded: dict[str, Any]) -> dict[str, Any]:
+    """The same verdict, with amounts as Go writes them."""
+    if "allocations" not in recorded:
+        return recorded
+    claims = {}
+    for name, claim in recorded["allocations"].items():
+        devices = [
+            one | {"consumedCapacity": _canonical(one["consumedCapacity"])} if "consumedCapacity" in one else one
+            for one in claim.get("devices") or ()
+        ]
+        claims[name] = {"devices": devices, "nodes": _nodes(claim.get("nodes"))}
+    return recorded | {"allocations": claims}
+
+
+def _canonical(amounts: Mapping[str, Any]) -> dict[str, str]:
+    return {name: canonical_quantity(amount) for name, amount in amounts.items()}
+
+
+def _nodes(text: str | None) -> str:
+    """A recorded node selector with its fields in our order."""
+    if not text:
+        return "null"
+    return msgspec.json.encode(msgspec.json.decode(text, type=NodeSelector | None)).decode()
+
+
+def _named(claim: ResourceClaim, pod: Pod) -> ResourceClaim:
+    """The API server names the claim for extended resources."""
+    if claim.metadata.name != IN_MEMORY_NAME:
+        return claim
+    return replace(claim, metadata=replace(claim.metadata, name=f"{pod.metadata.name}-extended-resources-0"))
 
 
 def _bound(pod: Pod, node: str) -> Pod:

@@ -6,16 +6,18 @@ from typing import Final
 import click
 
 from situate.cli import BadInput
+from situate.cli.commands.place.changes import change_lines, change_values, changes
 from situate.cli.commands.place.rehearsal import PlacementOutcome, rehearse
 from situate.cli.commands.place.summary import DetailLevel
 from situate.cli.commands.place.table import table
 from situate.cli.commands.place.values import as_values
-from situate.cli.input.cluster import read_files
+from situate.cli.input.cluster import ClusterObjects, read_files
 from situate.cli.input.files import mapped_sources
-from situate.cli.input.notes import ignored_note, notes_on
+from situate.cli.input.notes import device_needs, ignored_note, notes_on, template_notes
 from situate.cli.input.profiles import read_profiles
-from situate.cli.options import config_option, output_option
+from situate.cli.options import compare_version_option, config_option, kubernetes_version_option, output_option
 from situate.cli.output.text import dump, echo_lines, echo_notes
+from situate.core.versions import DEFAULT, KubernetesRules
 
 NOT_ALL_PLACED: Final = 1
 FOR_PROGRAMS: Final = ("json", "yaml")
@@ -30,19 +32,33 @@ PROGRESS_EVERY: Final = 500
 @config_option
 @output_option("table", "wide", *FOR_PROGRAMS)
 @click.option("--every-node", is_flag=True, help="In JSON and YAML, include the result for each node.")
-def place(names: tuple[str, ...], config: str | None, output: str, every_node: bool) -> None:
+@kubernetes_version_option()
+@compare_version_option
+def place(
+    names: tuple[str, ...],
+    config: str | None,
+    output: str,
+    every_node: bool,
+    rules: KubernetesRules | None,
+    other: KubernetesRules | None,
+) -> None:
     """Place the pending pods of some files, and say where and why.
 
-    The files are the cluster, and nothing is changed. Exits with 1 if a pod fits nowhere.
+    The files are the cluster, and nothing is changed. Exits with 1 if a pod fits nowhere. With
+    --compare-kubernetes-version, shows only what would change with that version, and exits with 0.
     """
     if every_node and output not in FOR_PROGRAMS:
         raise BadInput("--every-node needs -o json or -o yaml")
-    objects, cluster = read_files(list(mapped_sources(names)))
+    objects, cluster = read_files(list(mapped_sources(names)), rules=rules, claims=True)
     if not objects.ignored and not objects.kinds:
         raise BadInput(f"{', '.join(names)}: no objects found")
-    profiles = read_profiles(config)
+    profiles = read_profiles(config, rules)
+    if other is not None:
+        _compare(objects, config, output, rules or DEFAULT, other)
+        return
     detail = DetailLevel.EVERY_NODE if every_node else DetailLevel.PLACE if output == "table" else DetailLevel.REASONS
-    notes = [*ignored_note(objects.ignored, "`place` reads Pods"), *notes_on(objects, ())]
+    notes = [*ignored_note(objects.ignored, "`place` reads Pods"), *notes_on(objects, device_needs(objects.pods))]
+    notes += template_notes(objects.pods, objects.templates)
     rehearsed = rehearse(objects.pods, cluster, profiles, detail=detail, progress=_progress)
     if output in FOR_PROGRAMS:
         click.echo(dump(as_values(rehearsed), output), nl=False)
@@ -51,6 +67,27 @@ def place(names: tuple[str, ...], config: str | None, output: str, every_node: b
     echo_notes(notes)
     if any(one.outcome is PlacementOutcome.REFUSED for one in rehearsed.placements):
         sys.exit(NOT_ALL_PLACED)
+
+
+def _compare(
+    objects: ClusterObjects, config: str | None, output: str, rules: KubernetesRules, other: KubernetesRules
+) -> None:
+    """Place the pods by the rules of both versions, and show those that differ."""
+    before, after = (
+        rehearse(
+            objects.pods,
+            objects.cluster(each),
+            read_profiles(config, each),
+            detail=DetailLevel.PLACE,
+            progress=_progress,
+        )
+        for each in (rules, other)
+    )
+    found, pods = changes(before, after), len(before.placements)
+    if output in FOR_PROGRAMS:
+        click.echo(dump(change_values(found, pods, rules, other), output), nl=False)
+    else:
+        echo_lines(change_lines(found, pods, rules, other))
 
 
 def _progress(done: int, of: int) -> None:

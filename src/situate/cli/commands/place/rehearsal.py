@@ -1,8 +1,8 @@
 """The rehearsal: pending pods are decided one after another, each on the cluster that the earlier ones left.
 
-Every decision is carried out at once on a copy of the cluster: the pod is on its node, its claims have their volumes,
-victims are gone, and their budgets allow fewer disruptions. There are no controllers: nothing replaces a victim, and
-no volume is provisioned, only reserved.
+Every decision is carried out at once on a copy of the cluster: the pod is on its node, its claims have their volumes
+and devices, victims are gone, and their budgets allow fewer disruptions. There are no controllers: nothing replaces a
+victim, and no volume is provisioned, only reserved.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -15,6 +15,7 @@ from situate.cli.commands.place.summary import DetailLevel, PodSummary, summaris
 from situate.cli.output.money import price_list
 from situate.core.engine.decision import Decision, decide
 from situate.core.engine.framework import Framework
+from situate.core.model.devices import ResourceClaim
 from situate.core.model.labels import SelectorError, parse_selector
 from situate.core.model.meta import key_of
 from situate.core.model.pod import Pod
@@ -23,6 +24,7 @@ from situate.core.place.bind_annotations import BindAnnotations, bind_annotation
 from situate.core.plan.rescheduling import queue_key
 from situate.core.plan.volume_claims import changed_volumes
 from situate.core.plugins.scheduling_gates import SchedulingGates
+from situate.core.plugins.support.claim_changes import change_claim, given_back, released_devices, taken_devices
 from situate.core.plugins.support.prices import NodeCost, hourly_cost
 from situate.core.state.classes import PodClass
 from situate.core.state.cluster import FINISHED_PHASES, Cluster
@@ -63,6 +65,8 @@ class Placement:
     """None if it was not tried."""
     annotations: BindAnnotations = ()
     """What its bind adds to it."""
+    devices: tuple[ResourceClaim, ...] = ()
+    """Its claims, with the devices that they have now."""
 
     @property
     def key(self) -> str:
@@ -131,30 +135,40 @@ class _Stage:
             )
         kind = self._cluster.class_of(pod)
         nominated = pod.status.nominated_node_name
-        if not nominated and (known := self._unplaceable.get(kind)) is not None:
+        if not nominated and (known := self._unplaceable.get(self._alike(kind))) is not None:
             return Placement(pod, PlacementOutcome.REFUSED, message=known.message, summary=known)
-        decision = decide(deciding, kind, View(self._cluster), nominated_node=nominated)
-        return self._carry_out(pod, kind, decision)
+        while True:
+            decision = decide(deciding, kind, View(self._cluster), nominated_node=nominated)
+            released = None if decision.post_filter is None else decision.post_filter.released
+            if released is None:
+                return self._carry_out(pod, kind, decision)
+            # As the scheduler does: the claim gives its devices back, and the pod is tried again.
+            change_claim(self._cluster, given_back(released))
+
+    def _alike(self, kind: PodClass) -> PodClass:
+        """Pods whose claims ask for the same devices are refused alike."""
+        return self._cluster.claim_stand_ins.of(kind) if kind.spec.resource_claims else kind
 
     def _carry_out(self, pod: Pod, kind: PodClass, decision: Decision) -> Placement:
         names = self._cluster.nodes.names
         row = self._chosen(pod, decision)
         summary = summarise(decision, names, row, self._detail)
         if row is not None:
-            annotations = self._put(pod, kind, row)
-            return Placement(pod, PlacementOutcome.PLACED, names[row], summary=summary, annotations=annotations)
+            annotations, devices = self._put(pod, kind, row)
+            return Placement(
+                pod, PlacementOutcome.PLACED, names[row], summary=summary, annotations=annotations, devices=devices
+            )
         remedy = decision.post_filter
         if remedy is None or remedy.node_row is None:
             if not pod.status.nominated_node_name:
-                self._unplaceable[kind] = summary
+                self._unplaceable[self._alike(kind)] = summary
             return Placement(pod, PlacementOutcome.REFUSED, message=summary.message, summary=summary)
         self._evict(remedy.victims)
         self._let_leave(remedy.node_row, kind.priority)
-        annotations = self._put(pod, kind, remedy.node_row)
+        annotations, devices = self._put(pod, kind, remedy.node_row)
         victims = tuple(sorted(victim.key for victim in remedy.victims))
-        return Placement(
-            pod, PlacementOutcome.PREEMPTING, names[remedy.node_row], victims, summary.message, summary, annotations
-        )
+        node, outcome = names[remedy.node_row], PlacementOutcome.PREEMPTING
+        return Placement(pod, outcome, node, victims, summary.message, summary, annotations, devices)
 
     def _chosen(self, pod: Pod, decision: Decision) -> int | None:
         """The node nominated for the pod, if it fits; else the best one."""
@@ -163,13 +177,18 @@ class _Stage:
             return nominated
         return decision.chosen
 
-    def _put(self, pod: Pod, kind: PodClass, row: int) -> BindAnnotations:
+    def _put(self, pod: Pod, kind: PodClass, row: int) -> tuple[BindAnnotations, tuple[ResourceClaim, ...]]:
+        """What the bind adds to the pod, and the claims with its devices."""
         self._unplaceable.clear()
         for changed in changed_volumes(self._cluster, pod, row):
             self._cluster.put_object(changed)
-        annotations = bind_annotations(self._profiles[pod.spec.scheduler_name].profile, kind, View(self._cluster), row)
+        profile = self._profiles[pod.spec.scheduler_name].profile
+        taken = taken_devices(self._cluster, profile.filters, kind, pod, row) or []
+        for change in taken:
+            change_claim(self._cluster, change)
+        annotations = bind_annotations(profile, kind, View(self._cluster), row)
         self._cluster.put(with_annotations(pod, annotations), kind, row)
-        return annotations
+        return annotations, tuple(after for _, after in taken if after is not None)
 
     def _evict(self, victims: Iterable[BoundPod]) -> None:
         cluster = self._cluster
@@ -178,13 +197,20 @@ class _Stage:
                 if _covers(budget, victim):
                     allowed = max(0, budget.status.disruptions_allowed - 1)
                     cluster.put_object(replace(budget, status=replace(budget.status, disruptions_allowed=allowed)))
-            cluster.remove_pod(victim.key)
+            self._remove(victim)
+
+    def _remove(self, pod: BoundPod) -> None:
+        pods = self._cluster.pods
+        gone = pods.as_object(pods.rows[pod.key], self._cluster.node_of(pod.key))
+        self._cluster.remove_pod(pod.key)
+        for change in released_devices(self._cluster, gone):
+            change_claim(self._cluster, change)
 
     def _let_leave(self, row: int, priority: int) -> None:
         """Remove pods that are being deleted: they are no victims, but preemption counted their room as free."""
         for pod in View(self._cluster).pods_on(row):
             if pod.leaving and pod.kind.priority < priority:
-                self._cluster.remove_pod(pod.key)
+                self._remove(pod)
 
 
 def _covers(budget: PodDisruptionBudget, pod: BoundPod) -> bool:

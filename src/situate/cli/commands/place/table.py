@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, assert_never
 
 from situate.cli.commands.place.rehearsal import Placement, PlacementOutcome, Rehearsed
 from situate.cli.commands.place.summary import EXAMPLES, PodSummary, RefusalSummary
+from situate.cli.commands.place.values import device_values
 from situate.cli.output.console import WIDTH, canvas, drawn
 from situate.cli.output.money import before_and_after
 from situate.cli.output.text import plural, printable
@@ -99,7 +100,9 @@ def _why_best(placement: Placement, summary: PodSummary) -> str:
 
 def _written(placement: Placement) -> str:
     """What plugins chose besides the node."""
-    return "".join(f"; {key.rpartition('/')[2]}: {value}" for key, value in placement.annotations)
+    chosen = "".join(f"; {key.rpartition('/')[2]}: {value}" for key, value in placement.annotations)
+    devices = ", ".join(f"{one['pool']}/{one['device']}" for one in device_values(placement.devices))
+    return f"{chosen}; gets {devices}" if devices else chosen
 
 
 def _evicting(placement: Placement) -> str:

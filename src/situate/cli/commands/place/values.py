@@ -1,5 +1,6 @@
 """A rehearsal as plain values for programs. docs/COMMANDS.md lists the keys."""
 
+from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
@@ -7,6 +8,7 @@ from situate.cli.commands.place.rehearsal import Placement, PlacementOutcome, Re
 from situate.cli.commands.place.summary import PodSummary, RefusalSummary, RefusedNode
 from situate.cli.output import money
 from situate.core.explain.explanation import NodeScores
+from situate.core.model.devices import ResourceClaim
 
 
 def as_values(rehearsed: Rehearsed) -> dict[str, Any]:
@@ -36,6 +38,7 @@ def _pod(placement: Placement) -> dict[str, Any]:
         "feasible": None,
         "refusals": [],
         "evicted": list(placement.evicted),
+        "devices": device_values(placement.devices),
         "message": placement.message,
     }
     if placement.annotations:
@@ -43,6 +46,22 @@ def _pod(placement: Placement) -> dict[str, Any]:
     if summary is not None:
         values |= _found(summary)
     return values
+
+
+def device_values(claims: Iterable[ResourceClaim]) -> list[dict[str, str]]:
+    """The devices of some claims, one after another."""
+    return [
+        {
+            "claim": claim.metadata.name,
+            "request": one.request,
+            "driver": one.driver,
+            "pool": one.pool,
+            "device": one.device,
+        }
+        for claim in claims
+        if claim.status.allocation is not None
+        for one in claim.status.allocation.devices.results
+    ]
 
 
 def _found(summary: PodSummary) -> dict[str, Any]:

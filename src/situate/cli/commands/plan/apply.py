@@ -76,7 +76,7 @@ class PlanExecution:
             while moves:
                 await self._step(moves[0])
                 self._done, self._left = self._done + 1, self._left - 1
-                self._read = await read_live_input(self._client, self._asked, self._read.profiles, local=True)
+                self._read = await read_live_input(self._client, self._asked, local=True)
                 moves = self._rest(moves[1:])
                 self._left = len(moves)
             self._check_reached()

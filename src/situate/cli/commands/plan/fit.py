@@ -63,7 +63,7 @@ def fit(
     found = count(sandbox, pod, limit)
     after = _bill(read)
     money = None if before is None or after is None else (before, after)
-    notes = plan_notes(read, budgets=False) + _notes(one.pod, read, waiting_first) + changes
+    notes = plan_notes(read, budgets=False, pods=[one.pod]) + _notes(one.pod, read, waiting_first) + changes
     lines = _lines(found, subject, waiting, money)
     show(lines, _values(found, subject, waiting, money), notes, asked.output)
     if found.count < at_least:

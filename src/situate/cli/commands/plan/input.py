@@ -8,24 +8,29 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
 import click
+import msgspec
 from msgspec import structs
 
 from situate.cli import BadInput
 from situate.cli.cluster.connection import Client, with_client
 from situate.cli.cluster.objects import list_objects
 from situate.cli.input.cluster import ClusterObjects, read_files
+from situate.cli.input.devices import GROUP as DEVICES
 from situate.cli.input.files import read_sources
 from situate.cli.input.json_items import objects_containing
 from situate.cli.input.live import read_live
 from situate.cli.input.manifests import Manifest, at_path, read_manifests, unique
-from situate.cli.input.notes import notes_on
+from situate.cli.input.notes import device_needs, notes_on, template_notes
 from situate.cli.input.profiles import read_profiles
+from situate.cli.input.published import cluster_profiles
 from situate.cli.input.workloads import KIND_NAMES, WORKLOADS, PodWorkload, list_workloads, pod_workload, workload_of
 from situate.cli.options import (
+    FILES_OR_CLUSTER,
     cluster_options,
     combined,
     config_option,
     files_option,
+    kubernetes_version_option,
     namespace_option,
     output_option,
     require_one_scope,
@@ -43,8 +48,10 @@ from situate.core.model.volumes import Volume
 from situate.core.plan.sandbox import Sandbox
 from situate.core.plugins.support.prices import UNKNOWN, PriceList, format_price
 from situate.core.state.cluster import FINISHED_PHASES, Cluster
+from situate.core.versions import KubernetesRules
 from situate.kube.kinds import ALL_KINDS, needed_kinds
 from situate.wire.errors import InputError
+from situate.wire.objects import objects_of
 
 DEFAULT: Final = "default"
 EMPTY_DIR: Final = b"emptyDir"
@@ -59,6 +66,7 @@ class PlanOptions:
     namespace: str | None
     all_namespaces: bool
     config: str | None
+    rules: KubernetesRules | None
     output: str
     kubeconfig: str | None
     context: str | None
@@ -90,7 +98,7 @@ class PlanInput:
     """The named workload, if it is not a pod."""
 
     def sandbox(self) -> Sandbox:
-        return Sandbox(self.cluster, self.profiles, self.objects.pods)
+        return Sandbox(self.cluster, self.profiles, self.objects.pods, self.objects.templates)
 
     @property
     def prices(self) -> PriceList | None:
@@ -140,6 +148,7 @@ def plan_options(command: F) -> F:
         namespace_option,
         click.option("-A", "--all-namespaces", is_flag=True, help="Look for the workload in all namespaces."),
         config_option,
+        kubernetes_version_option(FILES_OR_CLUSTER),
         output_option("text", "json", "yaml"),
     )(gathered)
     result: F = made
@@ -169,15 +178,15 @@ def parse_workload(text: str, asked: PlanOptions) -> WorkloadName:
 
 def read_input(asked: PlanOptions, named: WorkloadName | None = None, *, local: bool = False) -> PlanInput:
     """`local`: find out which pods have local storage, too. Raises InputError."""
-    profiles = read_profiles(asked.config)
     if not asked.names:
 
         async def work(client: Client) -> PlanInput:
-            return await read_live_input(client, asked, profiles, named, local=local)
+            return await read_live_input(client, asked, named, local=local)
 
         return with_client(asked.kubeconfig, asked.context, work)
+    profiles = read_profiles(asked.config, asked.rules)
     sources = list(read_sources(asked.names))
-    objects, cluster = read_files(sources)
+    objects, cluster = read_files(sources, rules=asked.rules, claims=True)
     where = ", ".join(asked.names)
     if not objects.pods and not objects.nodes and not objects.named:
         raise BadInput(f"{where}: no Node and no Pod found")
@@ -197,17 +206,19 @@ def read_input(asked: PlanOptions, named: WorkloadName | None = None, *, local: 
 async def read_live_input(
     client: Client,
     asked: PlanOptions,
-    profiles: Mapping[str, Framework],
     named: WorkloadName | None = None,
     *,
     local: bool = False,
 ) -> PlanInput:
     """A live cluster as it is now. Raises ApiError."""
-    kinds = list(ALL_KINDS) if asked.config is not None else list(needed_kinds(default_configuration()))
+    profiles = await cluster_profiles(client, asked.config, asked.rules)
+    kinds = list(ALL_KINDS) if profiles.whole else list(needed_kinds(default_configuration()))
     kinds += [kind for kind in ALL_KINDS if kind.resource == "poddisruptionbudgets" and kind not in kinds]
     objects = await read_live(client, kinds, priority_classes=True)
     space = asked.namespace or client.access.namespace or DEFAULT
-    read = PlanInput(objects, objects.cluster(), profiles, client.access.server, space)
+    objects.notes += profiles.notes_on(objects.pods)
+    objects.make_claims()
+    read = PlanInput(objects, objects.cluster(profiles.rules), profiles.frameworks, client.access.server, space)
     if named is not None and named.kind:
         within = None if asked.all_namespaces else named.namespace or space
         read.manifests = await list_workloads(client, named.kind, within, named.name)
@@ -270,11 +281,25 @@ def _require_one(read: PlanInput, what: str, spaces: Sequence[str], space: str |
 
 
 def workloads_in(files: Sequence[str], read: PlanInput) -> list[PodWorkload]:
-    """All workloads of some files. Raises BadInput, InputError."""
-    found = [_workload(one, read) for one in unique(read_manifests(files)) if one.group_and_kind in WORKLOADS]
+    """All workloads of some files, whose claims and templates of claims become known. Raises BadInput, InputError."""
+    manifests = list(unique(read_manifests(files)))
+    _learn_devices([one for one in manifests if one.group_and_kind[0] == DEVICES], read)
+    found = [_workload(one, read) for one in manifests if one.group_and_kind in WORKLOADS]
     if not found:
         raise BadInput(f"{', '.join(files)}: no Pod and no workload found")
     return found
+
+
+def _learn_devices(manifests: Sequence[Manifest], read: PlanInput) -> None:
+    """Classes, slices, claims and templates that come with a workload; what the cluster has stays as it is."""
+    for one in manifests:
+        found = objects_of([msgspec.json.encode(one.body)], one.file)
+        for item in found.named():
+            if read.cluster.find_object(item) is None:
+                read.cluster.put_object(item)
+                read.objects.named.append(item)
+                read.objects.kinds[type(item).__name__] = None
+        read.objects.claim_templates += found.resource_claim_templates
 
 
 def _workload(manifest: Manifest, read: PlanInput) -> PodWorkload:
@@ -322,11 +347,13 @@ def _is_own_claim(pod: Pod, volume: Volume) -> bool:
     return of_set and claim is not None and claim.claim_name == f"{volume.name}-{pod.metadata.name}"
 
 
-def plan_notes(read: PlanInput, *, budgets: bool) -> list[str]:
+def plan_notes(read: PlanInput, *, budgets: bool, pods: Sequence[Pod] = ()) -> list[str]:
+    """`pods` are some that come: one of each kind is enough."""
     needed = [("Node", "pods have nowhere to go")]
     if budgets:
         needed.append(("PodDisruptionBudget", "which pods budgets protect is unknown"))
     if any(volume.persistent_volume_claim for pod in read.objects.pods for volume in pod.spec.volumes):
         claims = "pods with claims count as fitting nowhere"
         needed += [("PersistentVolumeClaim", claims), ("PersistentVolume", claims)]
-    return notes_on(read.objects, needed)
+    needed += device_needs((*read.objects.pods, *pods))
+    return notes_on(read.objects, needed) + template_notes((*read.objects.pods, *pods), read.objects.templates)

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from situate.cli import BadInput
 from situate.cli.commands.plan.input import PlanInput
 from situate.cli.input.files import read_file
-from situate.core.explain.node_shapes import shapes
+from situate.core.explain.node_shapes import NO_SLICES, NodeSlices, local_slices, shapes
 from situate.core.model.node import Node
 from situate.core.plan.sizing import NodeTemplate
 from situate.core.plugins.support.prices import MILLIONTHS, UNKNOWN, PriceList, millionths
@@ -35,15 +35,16 @@ def shapes_for(
     """Raises BadInput and InputError."""
     if sum((file is not None, bool(like), group_by is not None)) > 1:
         raise BadInput("--shapes, --like and --group-by: give one of them")
+    local = local_slices(read.cluster.objects.devices.slices.values())
     if file is not None:
         found = _from_file(file, read.prices)
     elif like:
-        found = [_shape_of(f"{name}-like", read.node(name), read.prices) for name in dict.fromkeys(like)]
+        found = [_shape_of(f"{name}-like", read.node(name), read.prices, local) for name in dict.fromkeys(like)]
     elif group_by is not None:
-        found = _by_label(read, group_by)
+        found = _by_label(read, group_by, local)
     else:
-        alike = [read.node(name) for _, name in shapes(read.objects.nodes)]
-        found = [_shape_of(f"{node.metadata.name}-like", node, read.prices) for node in alike]
+        alike = [read.node(name) for _, name in shapes(read.objects.nodes, local)]
+        found = [_shape_of(f"{node.metadata.name}-like", node, read.prices, local) for node in alike]
     if not found:
         raise BadInput(f"{read.where}: no node to take a shape from: give --shapes FILE")
     found = [one for shape in found for one in _in_zones(shape, zones)]
@@ -60,7 +61,7 @@ def _in_zones(shape: NodeTemplate, zones: Sequence[str]) -> list[NodeTemplate]:
     return made or [shape]
 
 
-def _by_label(read: PlanInput, label: str) -> list[NodeTemplate]:
+def _by_label(read: PlanInput, label: str, local: NodeSlices) -> list[NodeTemplate]:
     first: dict[str, Node] = {}
     for node in read.objects.nodes:
         value = node.metadata.labels.get(label)
@@ -68,13 +69,13 @@ def _by_label(read: PlanInput, label: str) -> list[NodeTemplate]:
             first.setdefault(value, node)
     if not first:
         raise BadInput(f"{read.where}: no node has the label {label}")
-    return [_shape_of(value, node, read.prices) for value, node in sorted(first.items())]
+    return [_shape_of(value, node, read.prices, local) for value, node in sorted(first.items())]
 
 
-def _shape_of(name: str, node: Node, prices: PriceList | None) -> NodeTemplate:
-    """A new node like this one: not cordoned, and healthy."""
+def _shape_of(name: str, node: Node, prices: PriceList | None, local: NodeSlices = NO_SLICES) -> NodeTemplate:
+    """A new node like this one, with its devices: not cordoned, and healthy."""
     made = shapes([node])[0][0]
-    return NodeTemplate(name, made, _price(node, prices))
+    return NodeTemplate(name, made, _price(node, prices), tuple(local.get(node.metadata.name, ())))
 
 
 def _price(node: Node, prices: PriceList | None) -> Fraction | None:

@@ -25,6 +25,7 @@ from situate.cli.input.profiles import read_profiles
 from situate.cli.input.workloads import PodWorkload
 from situate.cli.output.text import headline, plan_columns, plural, show
 from situate.core.explain.formatting import roughly
+from situate.core.model.devices import ResourceClaim
 from situate.core.model.meta import controller_of
 from situate.core.model.pod import Pod
 from situate.core.plan.eviction_rules import DAEMON, node_pod_verdict
@@ -32,6 +33,8 @@ from situate.core.plan.sandbox import Sandbox, recreated
 from situate.core.plan.sizing import NodesNeeded, NodeTemplate, nodes_needed
 from situate.core.plugins.support.prices import MILLIONTHS, format_price
 from situate.core.state.cluster import FINISHED_PHASES, Cluster
+from situate.core.state.device_objects import cleared
+from situate.core.versions import DEFAULT
 
 NOT_ALL: Final = 1
 MOST_PODS: Final = 100_000
@@ -73,8 +76,9 @@ def nodes(
     if len(pods) > MOST_PODS:
         raise BadInput(f"{len(pods)} pods are too many: the limit is {MOST_PODS}")
     sandbox = _empty(read) if from_empty or all_pods else read.sandbox()
+    pods = [sandbox.with_claims(pod) for pod in pods]
     found = nodes_needed(sandbox, pods, shapes, daemons)
-    notes = [] if files and not read.objects.nodes else plan_notes(read, budgets=False)
+    notes = [] if files and not read.objects.nodes else plan_notes(read, budgets=False, pods=pods)
     before = len(read.objects.nodes) if all_pods else None
     more = bool(sandbox.cluster.nodes.rows)
     currency = "USD" if read.prices is None else read.prices.currency
@@ -88,15 +92,16 @@ def _read(asked: PlanOptions, *, needed: bool) -> PlanInput:
     """An empty cluster, if -w and --shapes are enough and nobody names a cluster."""
     if asked.names or needed or asked.kubeconfig or asked.context:
         return read_input(asked)
-    profiles = read_profiles(asked.config)
-    return PlanInput(ClusterObjects(), Cluster(), profiles, "the workload", asked.namespace or "default")
+    profiles = read_profiles(asked.config, asked.rules)
+    cluster = Cluster(asked.rules or DEFAULT)
+    return PlanInput(ClusterObjects(), cluster, profiles, "the workload", asked.namespace or "default")
 
 
 def _empty(read: PlanInput) -> Sandbox:
     """The same cluster without nodes and pods."""
-    cluster = Cluster()
-    cluster.load((), read.objects.named, ())
-    return Sandbox(cluster, read.profiles, ())
+    cluster = Cluster(read.cluster.rules)
+    cluster.load((), [cleared(one) if isinstance(one, ResourceClaim) else one for one in read.objects.named], ())
+    return Sandbox(cluster, read.profiles, (), read.objects.templates)
 
 
 def _pods(read: PlanInput, files: Sequence[str], *, all_pods: bool) -> tuple[list[Pod], list[Pod]]:

@@ -1,8 +1,10 @@
 """`situate sim`: run the scheduler in simulated worlds, each drawn from a seed, and check it at every step."""
 
+import logging
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from time import monotonic
@@ -34,10 +36,18 @@ def read_seeds(ctx: click.Context, param: click.Parameter, value: str | None) ->
 @click.option("--steps", type=click.IntRange(1), default=DEFAULT_STEPS, help="Changes before the faults stop.")
 @click.option("--workers", type=click.IntRange(1, 64), default=1, help="How many worlds to run at once.")
 @click.option("--trace", is_flag=True, help="With --seed: print everything that the scheduler receives and asks for.")
+@click.option("--devices", is_flag=True, help="Give devices to every world, not only to some.")
 @click.option("--nodes", is_flag=True, help="Simulate agents and the control plane, not the scheduler alone.")
 @click.pass_context
 def sim(
-    ctx: click.Context, seed: int | None, seeds: range | None, steps: int, workers: int, trace: bool, nodes: bool
+    ctx: click.Context,
+    seed: int | None,
+    seeds: range | None,
+    steps: int,
+    workers: int,
+    trace: bool,
+    devices: bool,
+    nodes: bool,
 ) -> None:
     """Run the scheduler in simulated worlds, and print every violation with the command that reproduces it."""
     if seed is not None and seeds is not None:
@@ -46,16 +56,30 @@ def sim(
         raise click.UsageError("--trace is for one world; give it with --seed")
     if seeds is None:
         seeds = range(seed or 0, (seed or 0) + 1)
+    if nodes and devices:
+        raise click.UsageError("--devices is for the scheduler's worlds, not for those with --nodes")
     if not nodes:
-        failed = play(scheduler_worlds(steps), seeds, workers, trace=trace)
+        with without_logs():
+            failed = play(scheduler_worlds(steps, devices=devices), seeds, workers, trace=trace)
     elif ctx.get_parameter_source("steps") is not ParameterSource.DEFAULT:
         raise click.UsageError("--steps is for the scheduler's worlds, not for those with --nodes")
     else:
-        from situate.cli.commands.sim.nodes import node_worlds, without_logs
+        from situate.cli.commands.sim.nodes import node_worlds
 
         with without_logs():
             failed = play(node_worlds(), seeds, workers, trace=trace)
     ctx.exit(1 if failed else 0)
+
+
+@contextmanager
+def without_logs() -> Iterator[None]:
+    """Silence what is simulated: agents that are cut off log it thousands of times."""
+    was = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(was)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,21 +129,22 @@ def _results(worlds: Worlds, seeds: range, workers: int, *, trace: bool) -> Iter
             yield from pool.map(worlds.run, seeds, chunksize=CHUNK)
 
 
-def scheduler_worlds(steps: int) -> Worlds:
+def scheduler_worlds(steps: int, *, devices: bool = False) -> Worlds:
     from situate.sim.world import WorldResult, run
 
     def violations(result: WorldResult, _: bool) -> Iterable[str]:
-        again = f"situate sim --seed {result.seed} --steps {steps}"
+        again = f"situate sim --seed {result.seed} --steps {steps}{' --devices' if devices else ''}"
         return [f"seed {result.seed}, {violation}  ({again})" for violation in result.violations]
 
     counted = ("steps", "changes", "binds", "evictions", "restarts", "rescued")
     return Worlds(
-        partial(run, changes=steps),
+        partial(run, changes=steps, devices=devices or None),
         violations,
         lambda result: f"{result.cast}; faults: {result.faults.named()}",
         lambda result: {"minutes": result.ended_ms / 60_000, **{name: getattr(result, name) for name in counted}},
         "{minutes:.0f} virtual minutes, {steps} steps, {changes} changes, {binds} binds, {evictions} evictions, "
         "{restarts} restarts, {rescued} rescued by the flush",
+        partial(logging.disable, logging.CRITICAL),
     )
 
 

@@ -1,8 +1,7 @@
 """`situate sim --nodes`: worlds with agents and a control plane."""
 
 import logging
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from functools import partial
 from typing import Final
 
@@ -11,17 +10,6 @@ from situate.sim.nodes.world import NodeWorldResult, run
 
 SHOWN: Final = 60
 """How many lines of the log are shown before the first violation."""
-
-
-@contextmanager
-def without_logs() -> Iterator[None]:
-    """Silence the agents: those that are cut off log it thousands of times."""
-    was = logging.root.manager.disable
-    logging.disable(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        logging.disable(was)
 
 
 def node_worlds() -> Worlds:

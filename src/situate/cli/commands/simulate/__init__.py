@@ -29,11 +29,20 @@ from situate.cli.commands.simulate.values import Simulated, as_values
 from situate.cli.input.cluster import ClusterObjects, read_files
 from situate.cli.input.files import mapped_sources
 from situate.cli.input.live import read_live
-from situate.cli.options import cluster_options, output_option, require_one_source
+from situate.cli.input.notes import template_notes
+from situate.cli.options import (
+    FILES_OR_CLUSTER,
+    cluster_options,
+    kubernetes_version_option,
+    output_option,
+    require_one_source,
+)
 from situate.cli.output.money import price_list
 from situate.cli.output.text import show
 from situate.core.model.meta import key_of
 from situate.core.model.timestamp import epoch_ms
+from situate.core.versions import DEFAULT, KubernetesRules
+from situate.kube.discovery import server_rules
 from situate.kube.kinds import ALL_KINDS
 from situate.sim.whatif.arrivals import ArrivalOptions, add_trace, script_of, with_duration
 from situate.sim.whatif.distributions import parse_distribution, parse_rate, parse_span
@@ -66,6 +75,7 @@ T = TypeVar("T")
     help="Which evicted pods are created again: those with a controller, all, or none.",
 )
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of all random choices.")
+@kubernetes_version_option(FILES_OR_CLUSTER)
 @output_option("table", "json", "yaml")
 @click.option("--report", metavar="FILE", help="Write a page with plots: one HTML file.")
 @cluster_options
@@ -81,6 +91,7 @@ def simulate(
     grace: str,
     evicted: str,
     seed: int,
+    rules: KubernetesRules | None,
     output: str,
     report: str | None,
     kubeconfig: str | None,
@@ -99,8 +110,8 @@ def simulate(
         raise BadInput(f"--report {report}: there is no such folder")
     run_time, rate = _parsed("--duration", duration, parse_distribution), _parsed("--arrivals", arrivals, parse_rate)
     until_ms, grace_ms = _parsed("--until", until, parse_span), _parsed("--grace", grace, parse_span) or 0
-    configurations = read_configurations(configs)
-    objects = _read(names, kubeconfig, context)
+    objects, found_rules = _read(names, kubeconfig, context)
+    configurations = read_configurations(configs, rules or found_rules)
     where = ", ".join(names) or "the cluster"
     if not objects.nodes:
         raise BadInput(f"{where}: no Node found, so pods have nowhere to go; add `kubectl get nodes`")
@@ -137,6 +148,7 @@ def _script(
     require_free_names(groups, taken)
     try:
         script = script_of(waiting, groups, found.named, coming, seed)
+        script.templates = {**objects.templates, **found.templates}
     except ValueError as error:
         raise BadInput(f"--pods {coming.pods}: {error}; give one with -w") from None
     if trace is not None:
@@ -149,7 +161,8 @@ def _script(
     if not script.arrivals:
         raise BadInput("no pod arrives: give a workload (-w) or a trace (--trace); none is pending")
     one_of_each = list({id(one.pod.spec): one.pod for one in script.arrivals}.values())
-    return snapshot, script, simulation_notes(objects, found, one_of_each, configurations)
+    notes = simulation_notes(objects, found, one_of_each, configurations)
+    return snapshot, script, notes + template_notes(one_of_each, script.templates)
 
 
 def _parsed(option: str, text: str | None, parse: Callable[[str], T]) -> T | None:
@@ -161,12 +174,17 @@ def _parsed(option: str, text: str | None, parse: Callable[[str], T]) -> T | Non
         raise BadInput(f"{option}: {error}") from None
 
 
-def _read(names: tuple[str, ...], kubeconfig: str | None, context: str | None) -> ClusterObjects:
+def _read(
+    names: tuple[str, ...], kubeconfig: str | None, context: str | None
+) -> tuple[ClusterObjects, KubernetesRules]:
+    """The cluster, and the rules of its version."""
     if names:
-        return read_files(list(mapped_sources(names)))[0]
+        return read_files(list(mapped_sources(names)), claims=True)[0], DEFAULT
 
-    async def work(client: Client) -> ClusterObjects:
-        return await read_live(client, ALL_KINDS, priority_classes=True)
+    async def work(client: Client) -> tuple[ClusterObjects, KubernetesRules]:
+        objects = await read_live(client, ALL_KINDS, priority_classes=True)
+        objects.make_claims()
+        return objects, await server_rules(client)
 
     return with_client(kubeconfig, context, work)
 

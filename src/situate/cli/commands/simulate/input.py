@@ -12,17 +12,19 @@ from situate.cli.commands.place.rehearsal import in_order
 from situate.cli.input.cluster import ClusterObjects
 from situate.cli.input.files import read_file
 from situate.cli.input.manifests import at_path, read_manifests, unique
-from situate.cli.input.notes import ignored_note, notes_on, pod_affinity_selects_namespaces, uses_claims
+from situate.cli.input.notes import device_needs, ignored_note, notes_on, pod_affinity_selects_namespaces, uses_claims
 from situate.cli.input.profiles import plugins_of_others, read_profiles
 from situate.core.config.defaults import default_configuration
 from situate.core.config.types import KubeSchedulerConfiguration
 from situate.core.engine.framework import Framework
+from situate.core.model.claim_templates import ResourceClaimTemplate
 from situate.core.model.meta import key_of
 from situate.core.model.named import NamedObject
 from situate.core.model.pod import Pod
 from situate.core.model.policy import PriorityClass
 from situate.core.model.priority import PriorityClasses, priority_classes
 from situate.core.state.cluster import FINISHED_PHASES
+from situate.core.versions import KubernetesRules
 from situate.sim.whatif.distributions import Distribution
 from situate.sim.whatif.expansion import WORKLOADS, SourceLocation, WorkloadExpander
 from situate.sim.whatif.script import ClusterSnapshot, PodSet
@@ -42,6 +44,7 @@ class SimulatedWorkloads:
 
     groups: list[PodSet] = field(default_factory=list)
     named: list[NamedObject] = field(default_factory=list)
+    templates: dict[tuple[str, str], ResourceClaimTemplate] = field(default_factory=dict)
     ignored: dict[str, int] = field(default_factory=dict)
 
 
@@ -79,6 +82,9 @@ def read_workloads(names: Sequence[str], objects: ClusterObjects) -> tuple[Simul
         elif one.group_and_kind != CLASS:
             others = objects_of([msgspec.json.encode(one.body)], one.file)
             found.named += others.named()
+            found.templates |= {
+                (one.metadata.namespace, one.metadata.name): one for one in others.resource_claim_templates
+            }
             for name, count in others.ignored.items():
                 found.ignored[name] = found.ignored.get(name, 0) + count
     found.named += expander.named
@@ -144,7 +150,7 @@ def _template(path: Path) -> Mapping[str, Any]:
     return {"metadata": {**meta, **space}, "spec": template.get("spec") or {}}
 
 
-def read_configurations(files: Sequence[str]) -> list[NamedConfiguration]:
+def read_configurations(files: Sequence[str], rules: KubernetesRules) -> list[NamedConfiguration]:
     """Named by their files, without the suffix; `default` is kube-scheduler's own. Raises InputError."""
     wanted = files or (DEFAULT,)
     stems = [Path(file).stem for file in wanted]
@@ -153,16 +159,16 @@ def read_configurations(files: Sequence[str]) -> list[NamedConfiguration]:
         name = stem if stems.count(stem) == 1 else file
         if any(one.name == name for one in found):
             raise BadInput(f"--config {file} is given twice")
-        found.append(_configuration(file, name))
+        found.append(_configuration(file, name, rules))
     return found
 
 
-def _configuration(file: str, name: str) -> NamedConfiguration:
+def _configuration(file: str, name: str, rules: KubernetesRules) -> NamedConfiguration:
     path = Path(file)
     if file == DEFAULT and not path.exists():
-        return NamedConfiguration(name, default_configuration(), {}, read_profiles(None))
-    profiles = read_profiles(path)
-    config = load_config(read_file(path), str(path))
+        return NamedConfiguration(name, default_configuration(rules), {}, read_profiles(None, rules))
+    profiles = read_profiles(path, rules)
+    config = load_config(read_file(path), str(path), rules)
     return NamedConfiguration(name, config, plugins_of_others(config, path), profiles)
 
 
@@ -189,6 +195,7 @@ def _needed(objects: ClusterObjects, pods: Sequence[Pod]) -> list[tuple[str, str
         volumes = "claims count as missing, and which nodes reach which volumes is unknown"
         needed += [(kind, volumes) for kind in ("PersistentVolumeClaim", "PersistentVolume", "StorageClass")]
         needed.append(("CSINode", "how many volumes a node may have is unknown"))
+    needed += device_needs(pods)
     if any(pod_affinity_selects_namespaces(spec) for spec in specs):
         needed.append(("Namespace", "which namespaces affinity selects is unknown"))
     lowest = min((pod.spec.priority or 0 for pod in (*objects.pods, *pods)), default=0)

@@ -21,6 +21,7 @@ from situate.cli.output.text import plural
 from situate.core.place.profile import Profile
 from situate.sim.openb.experiment import OpenbRun, run
 from situate.sim.openb.figures import figures
+from situate.sim.openb.mixes import MIXES, RANDOM_MIX, mix_of
 from situate.sim.openb.policies import POLICIES, configuration, profile_of
 from situate.sim.openb.trace_files import TraceNode, TracePod, read_nodes, read_pods
 from situate.wire.dump import dump_yaml
@@ -60,6 +61,7 @@ def trace() -> None:
 @trace.command()
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.option("--pods", "workload", default="default", show_default=True, metavar="NAME", help="Which pods arrive.")
+@click.option("--mix", metavar="NAME", help="Derive another mix from these pods (cpu-pods, models, random-7, …).")
 @click.option("--policy", "policies", multiple=True, metavar="NAME", help="Only this policy (repeatable).")
 @click.option("--config", "configs", multiple=True, metavar="FILE", help="Add a scheduler configuration (repeatable).")
 @click.option(
@@ -72,6 +74,7 @@ def trace() -> None:
 def openb(
     folder: Path,
     workload: str,
+    mix: str | None,
     policies: tuple[str, ...],
     configs: tuple[str, ...],
     seeds: range,
@@ -85,7 +88,7 @@ def openb(
     DIR has openb_node_list_gpu_node.csv and openb_pod_list_NAME.csv, from cluster-trace-gpu-v2023 of
     github.com/alibaba/clusterdata.
     """
-    read = _read(folder, workload)
+    read = _read(folder, workload, mix)
     if print_config is not None:
         click.echo(dump_yaml(configuration(_known(print_config, "--print-config"), read.pods)), nl=False)
         return
@@ -94,7 +97,8 @@ def openb(
     tasks = [TraceRun(policy, config, seed, redraw) for policy, config in sources.items() for seed in seeds]
     outcomes = list(_with_progress(_outcomes(read, tasks, workers or os.cpu_count() or 1), len(tasks)))
     found = [
-        figures(workload, read.nodes, policy, [one for one in outcomes if one.policy == policy]) for policy in sources
+        figures(read.workload, read.nodes, policy, [one for one in outcomes if one.policy == policy])
+        for policy in sources
     ]
     shown = as_json if output == "json" else as_table
     click.echo(shown(read, seeds, found), nl=False)
@@ -108,7 +112,7 @@ def _known(policy: str, option: str) -> str:
     raise BadInput(f"{option}: unknown policy {policy}; known are {', '.join(POLICIES)}")
 
 
-def _read(folder: Path, workload: str) -> OpenbTrace:
+def _read(folder: Path, workload: str, mix: str | None) -> OpenbTrace:
 
     if not folder.is_dir():
         raise BadInput(f"{folder}: is not a folder; expected one with {NODES_FILE} and {PODS_FILE.format('NAME')}")
@@ -120,7 +124,13 @@ def _read(folder: Path, workload: str) -> OpenbTrace:
         )
         raise BadInput(f"{pods_file}: No such file or directory; the pods there are {', '.join(there) or 'none'}")
     nodes = read_nodes(read_file(nodes_file), str(nodes_file))
-    return OpenbTrace(workload, nodes, read_pods(read_file(pods_file), str(pods_file)))
+    pods = read_pods(read_file(pods_file), str(pods_file))
+    if mix is None:
+        return OpenbTrace(workload, nodes, pods)
+    derived = mix_of(mix, nodes, pods)
+    if derived is None:
+        raise BadInput(f"--mix: unknown mix {mix}; known are {', '.join(MIXES)} and {RANDOM_MIX}N")
+    return OpenbTrace(f"{workload} {mix}", nodes, derived)
 
 
 def _outcomes(read: OpenbTrace, tasks: Sequence[TraceRun], workers: int) -> Iterable[OpenbRun]:

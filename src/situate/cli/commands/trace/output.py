@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from situate.cli.output.text import columns, printable
-from situate.sim.openb.figures import AllocationFigure, PolicyFigures
+from situate.sim.openb.figures import PolicyFigures
 
 if TYPE_CHECKING:
     from situate.cli.commands.trace import OpenbTrace
 
 NONE: Final = "-"
+DEVIATION: Final = "±"
+"""The column of the largest standard deviation of a line."""
 GAP: Final = 3
 DIGITS: Final = 4
 
@@ -22,28 +24,29 @@ def as_table(read: OpenbTrace, seeds: range, found: Sequence[PolicyFigures]) -> 
     gpus = sum(node.gpus for node in read.nodes)
     head = (
         f"openb {printable(read.workload)}: {len(read.nodes):,} nodes with {gpus:,} GPUs, {len(read.pods):,} pods; "
-        f"{_seeds(seeds)}; percent of GPUs allocated when so much is requested\n\n"
+        f"{_seeds(seeds)}; percent of GPUs allocated when so much is requested"
+        f"{'; ±: the largest deviation' if len(seeds) > 1 else ''}\n\n"
     )
-    rows = [["POLICY"], *([printable(one.policy)] for one in found)]
-    has_published = any(figure.published is not None for one in found for figure in one.marks)
-    for at, mark in enumerate(figure.mark for figure in found[0].marks):
-        rows[0] += [f"AT {mark} %", *(["PUBLISHED"] if has_published else [])]
-        for row, one in zip(rows[1:], found, strict=True):
-            row += [_mean(one.marks[at]), *([_published(one.marks[at])] if has_published else [])]
-    rows[0] += ["PLACED"]
-    for row, one in zip(rows[1:], found, strict=True):
-        row += [f"{round(sum(run.placed for run in one.runs) / len(one.runs)):,}"]
-    lines = columns(rows[0], rows[1:], gap=GAP, numbers=True)
+    marks = [figure.mark for figure in found[0].marks]
+    theirs = [at for at in range(len(marks)) if any(one.marks[at].published is not None for one in found)]
+    header = ["POLICY", *(f"{mark} %" for mark in marks), *([DEVIATION] if len(seeds) > 1 else [])]
+    header += [*(f"PUBLISHED {marks[at]} %" for at in theirs), "PLACED"]
+    rows = [
+        [
+            printable(one.policy),
+            *(_percent(figure.mean) for figure in one.marks),
+            *([_percent(one.deviation)] if len(seeds) > 1 else []),
+            *(_percent(one.marks[at].published) for at in theirs),
+            f"{round(sum(run.placed for run in one.runs) / len(one.runs)):,}",
+        ]
+        for one in found
+    ]
+    lines = columns(header, rows, gap=GAP, numbers=True)
     return head + "".join(f"{line}\n" for line in lines)
 
 
-def _mean(figure: AllocationFigure) -> str:
-    deviation = figure.deviation
-    return f"{figure.mean:.2f}" if deviation is None else f"{figure.mean:.2f} ± {deviation:.2f}"
-
-
-def _published(figure: AllocationFigure) -> str:
-    return NONE if figure.published is None else f"{figure.published:.2f}"
+def _percent(value: float | None) -> str:
+    return NONE if value is None else f"{value:.2f}"
 
 
 def _seeds(seeds: range) -> str:

@@ -12,12 +12,14 @@ from situate.cli.commands.why.waiting import waiting_of
 from situate.cli.input.cluster import ClusterObjects, read_files
 from situate.cli.input.files import mapped_sources
 from situate.cli.input.live import read_live, read_pod_records
-from situate.cli.input.notes import notes_on, pod_affinity_selects_namespaces, uses_claims
-from situate.cli.input.profiles import read_profiles
+from situate.cli.input.notes import device_needs, notes_on, pod_affinity_selects_namespaces, uses_claims
+from situate.cli.input.published import ClusterProfiles, cluster_profiles, local_profiles
 from situate.cli.options import (
+    FILES_OR_CLUSTER,
     cluster_options,
     config_option,
     files_option,
+    kubernetes_version_option,
     namespace_option,
     output_option,
     require_one_scope,
@@ -25,8 +27,11 @@ from situate.cli.options import (
 )
 from situate.cli.output.text import show
 from situate.core.config.defaults import default_configuration
-from situate.core.explain.explanation import explain
+from situate.core.engine.framework import Framework
+from situate.core.explain.explanation import Explanation, explain
 from situate.core.model.pod import Pod
+from situate.core.place.sampling import samples
+from situate.core.versions import KubernetesRules
 from situate.kube.errors import ApiError
 from situate.kube.kinds import ALL_KINDS, needed_kinds
 from situate.wire.objects import decode_pod
@@ -41,6 +46,7 @@ DEFAULT: Final = "default"
 @click.option("-A", "--all-namespaces", is_flag=True, help="Look for the pod in all namespaces.")
 @click.option("--node", metavar="NAME", help="Explain this one node in full.")
 @config_option
+@kubernetes_version_option(FILES_OR_CLUSTER)
 @output_option("text", "json", "yaml")
 @click.option("--no-ways", is_flag=True, help="Do not search for changes that would help.")
 @cluster_options
@@ -51,6 +57,7 @@ def why(
     all_namespaces: bool,
     node: str | None,
     config: str | None,
+    rules: KubernetesRules | None,
     output: str,
     no_ways: bool,
     kubeconfig: str | None,
@@ -63,22 +70,30 @@ def why(
     require_one_source(names, kubeconfig, context)
     require_one_scope(namespace, all_namespaces)
     space, name = _parse_name(pod, namespace)
-    profiles = read_profiles(config)
     if names:
-        objects, cluster = read_files(list(mapped_sources(names)), name)
+        profiles = local_profiles(config, rules)
+        objects, cluster = read_files(list(mapped_sources(names)), name, rules)
         found = _find(objects, space or (None if all_namespaces else DEFAULT), name, ", ".join(names))
     else:
-        objects, found = _read_live(
-            space, name, kubeconfig, context, all_kinds=config is not None, anywhere=all_namespaces
-        )
-        cluster = objects.cluster()
+        objects, found, profiles = _read_live(space, name, kubeconfig, context, config, rules, anywhere=all_namespaces)
+        cluster = objects.cluster(profiles.rules)
     if node and node not in cluster.nodes.rows:
         raise BadInput(f'nodes "{node}" not found')
-    framework = profiles.get(found.spec.scheduler_name) or next(iter(profiles.values()))
-    explanation = explain(cluster, framework, found, node=node or "", suggestions=not no_ways)
+    framework = profiles.of(found.spec.scheduler_name)
+    unserved = profiles.unserved(found.spec.scheduler_name)
+    explanation = explain(
+        cluster, framework, found, node=node or "", suggestions=not no_ways, templates=objects.templates
+    )
     waiting = waiting_of(objects.records, found.metadata.namespace, found.metadata.name)
-    lines = text(explanation, waiting) if output == "text" else []
-    show(lines, as_values(explanation, waiting), notes_on(objects, _needed(found)), output)
+    lines = text(explanation, waiting, unserved, searched=not no_ways) if output == "text" else []
+    notes = [*profiles.notes, *_sampling_note(framework, explanation), *notes_on(objects, _needed(found))]
+    show(lines, as_values(explanation, waiting, unserved), notes, output)
+
+
+def _sampling_note(framework: Framework, explanation: Explanation) -> list[str]:
+    if not samples(framework.profile, explanation.node_count):
+        return []
+    return [f"profile {explanation.profile} considers only some nodes at each attempt; this is about all of them"]
 
 
 def _needed(pod: Pod) -> list[tuple[str, str]]:
@@ -87,6 +102,7 @@ def _needed(pod: Pod) -> list[tuple[str, str]]:
     if uses_claims(pod.spec):
         volumes = "its claims count as missing, and which nodes reach its volumes is unknown"
         needed += [(kind, volumes) for kind in ("PersistentVolumeClaim", "PersistentVolume", "StorageClass")]
+    needed += device_needs([pod])
     if pod_affinity_selects_namespaces(pod.spec):
         needed.append(("Namespace", "which namespaces its affinity selects is unknown"))
     if pod.spec.priority:
@@ -122,23 +138,24 @@ def _read_live(
     name: str,
     kubeconfig: str | None,
     context: str | None,
+    config: str | None,
+    rules: KubernetesRules | None,
     *,
-    all_kinds: bool,
     anywhere: bool,
-) -> tuple[ClusterObjects, Pod]:
-    """A live cluster, and the pod. `all_kinds` is for plugins that may read anything."""
+) -> tuple[ClusterObjects, Pod, ClusterProfiles]:
+    """A live cluster, the pod, and the profiles to explain it by."""
     import asyncio  # slow to import, and not needed for files
 
     import msgspec
 
-    kinds = ALL_KINDS if all_kinds else needed_kinds(default_configuration())
-
-    async def work(client: Client) -> tuple[ClusterObjects, Pod]:
+    async def work(client: Client) -> tuple[ClusterObjects, Pod, ClusterProfiles]:
+        profiles = await cluster_profiles(client, config, rules)
+        kinds = ALL_KINDS if profiles.whole else needed_kinds(default_configuration())
         if anywhere and namespace is None:
             objects = await read_live(client, kinds)
             pod = _find(objects, None, name, client.access.server)
             objects.records = await read_pod_records(client, pod.metadata.namespace, name)
-            return objects, pod
+            return objects, pod, profiles
         space = namespace or client.access.namespace or DEFAULT
         try:
             records, objects = await asyncio.gather(read_pod_records(client, space, name), read_live(client, kinds))
@@ -149,6 +166,6 @@ def _read_live(
         objects.records = records
         listed = [one for one in objects.pods if (one.metadata.namespace, one.metadata.name) == (space, name)]
         # A finished pod is in no list.
-        return objects, listed[0] if listed else decode_pod(msgspec.json.encode(records[0]))
+        return objects, listed[0] if listed else decode_pod(msgspec.json.encode(records[0])), profiles
 
     return with_client(kubeconfig, context, work)

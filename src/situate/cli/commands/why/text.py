@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Final
 from situate.cli.commands.why.waiting import Waiting
 from situate.cli.output.console import canvas, drawn
 from situate.cli.output.text import plural, printable
-from situate.core.explain.explanation import Explanation, NodeExplanation, NodeScores, SchedulingState, Verdict
+from situate.core.explain.explanation import (
+    WAITING_STATES,
+    Explanation,
+    NodeExplanation,
+    NodeScores,
+    SchedulingState,
+    Verdict,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -25,15 +32,16 @@ HEADING: Final = "bold"
 NO_WAY: Final = "no small change was found that would make it fit"
 
 
-def text(explanation: Explanation, waiting: Waiting) -> list[str]:
+def text(explanation: Explanation, waiting: Waiting, unserved: str = "", *, searched: bool = True) -> list[str]:
+    """`unserved`: that no scheduler serves the pod, if so. `searched`: whether changes that help were searched for."""
     console, written = canvas()
-    _summary(console, explanation, waiting)
+    _summary(console, explanation, waiting, unserved)
     if explanation.one is not None:
         _one_node(console, explanation.one)
     else:
         _verdicts(console, explanation.verdicts, explanation.node_count)
         _score_table(console, explanation.scores, explanation)
-    _what_next(console, explanation)
+    _what_next(console, explanation, searched)
     return drawn(written)
 
 
@@ -52,12 +60,17 @@ def _say(console: Console, line: str, style: str = "", *, indent: int = 0, first
     console.print(Padding(grid, (0, 0, 0, indent)), style=style)
 
 
-def _summary(console: Console, explanation: Explanation, waiting: Waiting) -> None:
+def _summary(console: Console, explanation: Explanation, waiting: Waiting, unserved: str) -> None:
     meta = explanation.pod.metadata
     _say(console, f"{meta.namespace}/{meta.name}: {explanation.state.value}", _STYLES[explanation.state])
-    console.print(printable(explanation.message), soft_wrap=True)  # one line, so that it can be searched for
-    lines = [*_waiting(explanation, waiting)]
-    if explanation.profile != explanation.pod.spec.scheduler_name:
+    message, lines = explanation.message, _waiting(explanation, waiting)
+    if unserved and explanation.state in WAITING_STATES:
+        message = f"{unserved}: nobody is going to place it"
+        lines.append(f"{explanation.profile} would say: {explanation.message}")
+    console.print(printable(message), soft_wrap=True)  # one line, so that it can be searched for
+    for line in explanation.waiting_claims:
+        _say(console, line)
+    if not unserved and explanation.profile != explanation.pod.spec.scheduler_name:
         lines.append(
             f"scheduler {explanation.pod.spec.scheduler_name} places it, whose configuration is unknown here: "
             f"this is what {explanation.profile} would decide"
@@ -73,7 +86,7 @@ def _summary(console: Console, explanation: Explanation, waiting: Waiting) -> No
 
 
 def _waiting(explanation: Explanation, waiting: Waiting) -> list[str]:
-    if explanation.state not in (SchedulingState.UNSCHEDULABLE, SchedulingState.GATED, SchedulingState.SCHEDULABLE):
+    if explanation.state not in WAITING_STATES:
         return []
     parts = [f"has been waiting since {waiting.since}"] if waiting.since else []
     if waiting.reason:
@@ -110,8 +123,8 @@ def _one_node(console: Console, one: NodeExplanation) -> None:
         _say(console, verdict.text, first=verdict.plugin, indent=2)
         for detail in verdict.details:
             _say(console, detail.text, "dim", first="-", indent=4)
-            for held in _holders(detail.values):
-                _say(console, held, "dim", indent=8)
+            for line in (*_kept_devices(detail.values), *_holders(detail.values)):
+                _say(console, line, "dim", indent=8)
     _say(console, f"accepted by: {', '.join(one.silent)}", "dim", indent=2)
     if one.scores is not None:
         parts = ", ".join(f"{plugin} {score}" for plugin, score in one.scores.plugins.items())
@@ -124,6 +137,14 @@ def _holders(values: object) -> list[str]:
     if not isinstance(closest, list):
         return []
     return [f"{holder['pod']} holds {holder['amount']}" for one in closest for holder in one["holders"]]
+
+
+def _kept_devices(values: object) -> list[str]:
+    """The devices that a request cannot have, by reason."""
+    closest = values.get("closest") if isinstance(values, dict) else None
+    if not isinstance(closest, list):
+        return []
+    return [f"{', '.join(kept['devices'])}: {kept['text']}" for one in closest for kept in one.get("kept", ())]
 
 
 def _score_table(console: Console, scores: Sequence[NodeScores], explanation: Explanation) -> None:
@@ -151,7 +172,7 @@ def _heading(plugin: str) -> str:
     return plugin.removeprefix("NodeResources").removeprefix("Pod").removesuffix("Toleration")
 
 
-def _what_next(console: Console, explanation: Explanation) -> None:
+def _what_next(console: Console, explanation: Explanation, searched: bool) -> None:
     if explanation.preemption is not None:
         console.print()
         victims = ", ".join(explanation.preemption.victims) or "pods that are already being deleted"
@@ -168,6 +189,6 @@ def _what_next(console: Console, explanation: Explanation) -> None:
             where = ", ".join(way.fits) + (", …" if way.fit_count > len(way.fits) else "")
             line = f"{way.text} → {plural(way.fit_count, 'node')}: {where}"
             _say(console, line, first=f"{number}.", indent=2)
-    elif explanation.state is SchedulingState.UNSCHEDULABLE:
+    elif searched and explanation.state is SchedulingState.UNSCHEDULABLE:
         console.print()
         _say(console, NO_WAY, HEADING)

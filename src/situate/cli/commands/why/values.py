@@ -10,7 +10,7 @@ from situate.core.explain.explanation import Explanation, NodeExplanation, NodeS
 from situate.core.explain.suggestions import Suggestion
 
 
-def as_values(explanation: Explanation, waiting: Waiting) -> dict[str, Any]:
+def as_values(explanation: Explanation, waiting: Waiting, unserved: str = "") -> dict[str, Any]:
     """Every key is always there; what does not apply is null or empty."""
     meta, spec = explanation.pod.metadata, explanation.pod.spec
     return {
@@ -19,6 +19,7 @@ def as_values(explanation: Explanation, waiting: Waiting) -> dict[str, Any]:
         "message": explanation.message,
         "schedulerName": spec.scheduler_name,
         "profile": explanation.profile,
+        "unserved": unserved or None,
         "priority": spec.priority or 0,
         "node": explanation.node or None,
         "rank": explanation.rank or None,
@@ -33,6 +34,7 @@ def as_values(explanation: Explanation, waiting: Waiting) -> dict[str, Any]:
             "attemptsFrom": waiting.attempts_from or None,
             "lastTry": waiting.last_try or None,
         },
+        "waitingClaims": list(explanation.waiting_claims),
         "verdicts": [_verdict(one) for one in explanation.verdicts],
         "scores": [_scores(one) for one in explanation.scores],
         "preemption": None
