@@ -1,7 +1,8 @@
 """Workloads to time placing with: `python bench/workloads.py KIND NODES PODS [BOUND] > workload.json`.
 
 The shapes are those of Kubernetes' scheduler_perf: `basic` (one template), `spread` (over zones), `anti` (one a host),
-`prefaff` (near their like), `prefnode` (on ssd), `mixed` (those five in turn) and `distinct`, where every pod has its
+`prefaff` (near their like), `prefnode` (on ssd), `mixed` (those five in turn), `labelled` (basic, but each pod has a
+label of its own, as those of a StatefulSet have) and `distinct`, where every pod has its
 own requests, labels, tolerations and affinity, so that no answer can be shared. The same arguments give the same bytes.
 """
 
@@ -55,6 +56,10 @@ def _selects(**labels: str) -> Object:
 
 def basic(at: int) -> Object:
     return pod(f"basic-{at}")
+
+
+def labelled(at: int) -> Object:
+    return pod(f"labelled-{at}", color="blue", index=str(at))
 
 
 def spread(at: int) -> Object:
@@ -113,7 +118,7 @@ def distinct_pods() -> Callable[[int], Object]:
 
 
 MIXED = (basic, spread, anti, prefaff, prefnode)
-TEMPLATES: dict[str, Callable[[int], Object]] = {template.__name__: template for template in MIXED}
+TEMPLATES: dict[str, Callable[[int], Object]] = {template.__name__: template for template in (*MIXED, labelled)}
 KINDS = (*TEMPLATES, "mixed", "distinct")
 
 
