@@ -19,16 +19,29 @@ trial := import sys, timeit, ensurepip, ssl, venv; assert sys.version_info >= (3
 	print(int(1e6 * min(timeit.repeat(work, "known, f = {}, lambda i: (i, i + 1)", number=10, repeat=5))), sys.executable)
 
 # Kubernetes' binaries, for tests/kubernetes: built here, or taken from KUBE_ASSETS (another clone's, say).
-# tests/kubernetes/go.mod sets the version.
-KUBE := tests/kubernetes
-KUBE_BIN := $(or $(KUBE_ASSETS),$(KUBE)/bin)
+# KUBE=1.37 (or VERSION=1.37) chooses the version; tests/kubernetes/go.mod and go-1.37.mod set the releases.
+KUBE ?= $(or $(filter 1.36 1.37,$(VERSION)),1.36)
+KUBE_DIR := tests/kubernetes
+KUBE_SUFFIX := $(if $(filter 1.36,$(KUBE)),,-$(KUBE))
+KUBE_MOD := go$(KUBE_SUFFIX).mod
+KUBE_TAGS := kube$(subst .,,$(KUBE))
+KUBE_BIN := $(or $(KUBE_ASSETS),$(KUBE_DIR)/bin$(KUBE_SUFFIX))
+ifeq ($(wildcard $(KUBE_DIR)/$(KUBE_MOD)),)
+$(error KUBE is $(KUBE), and there is no $(KUBE_DIR)/$(KUBE_MOD); known are 1.36 and 1.37)
+endif
 KUBE_PARTS := $(addprefix $(KUBE_BIN)/,etcd kube-apiserver kube-scheduler kubectl kwok)
+# For `make bench-whole` only.
+KUBE_MANAGER := $(KUBE_BIN)/kube-controller-manager
 # For the tests of the Helm chart only, which are left out without it.
 KUBE_HELM := $(KUBE_BIN)/helm
-KUBE_VERSION := $(shell awk '$$1 == "k8s.io/kubernetes" {print $$2}' $(KUBE)/go.mod)
+KUBE_VERSION := $(shell awk '$$1 == "k8s.io/kubernetes" {print $$2}' $(KUBE_DIR)/$(KUBE_MOD))
+GIVEN_ASSETS := $(KUBE_ASSETS)
+ifneq ($(KUBE),1.36)
+KUBE_ASSETS := $(abspath $(KUBE_BIN))
+endif
 export KUBE_ASSETS
 
-.PHONY: help demo test check bench bench-kubernetes bench-server bench-store etcd-faults kill-test disk-full hostile-clients oracle fuzz-conformance kubernetes helm format clean format-check lint types contracts docs hooks
+.PHONY: help demo test check bench bench-devices bench-kubernetes bench-server bench-store etcd-faults kill-test disk-full hostile-clients oracle fuzz-conformance fuzz-cel kubernetes helm format clean format-check lint types contracts docs hooks
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-25s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,8 +52,8 @@ demo: $(VENV)/.ready  ## Start a cluster, run things on it, show where they went
 # The tests on a real cluster share it, in one process. They measure time, so nothing else runs beside them. They kill
 # what they talk to, so an unclosed connection at the end of the run is no failure.
 test: $(VENV)/.ready-dev  ## Run the whole test suite
-	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal --ignore=$(KUBE)
-	@$(BIN)/python -m pytest -q -W "ignore::pytest.PytestUnraisableExceptionWarning" $(KUBE)
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal --ignore=$(KUBE_DIR)
+	@$(BIN)/python -m pytest -q -W "ignore::pytest.PytestUnraisableExceptionWarning" $(KUBE_DIR)
 	@for part in $(KUBE_PARTS); do test -x $$part || { \
 		echo "left out: the tests on a real API server and etcd. To run them: make kubernetes test (needs Go, builds for ten minutes)"; \
 		break; }; done
@@ -70,6 +83,9 @@ docs: $(VENV)/.ready-dev  ## (part of check) Check the docs against the program
 bench: $(VENV)/.ready-dev  ## Measure the engine, and print the table of docs/PERFORMANCE.md
 	@$(BIN)/python bench/run.py
 
+bench-devices: $(VENV)/.ready-dev  ## Place pods that claim devices, beside kube-scheduler's own algorithm (after `make oracle`)
+	@$(BIN)/python bench/devices.py
+
 bench-kubernetes: $(VENV)/.ready-dev $(KUBE_PARTS)  ## Run kube-scheduler and situate in turn on the same API server, 5,000 nodes
 	@$(BIN)/python bench/real_cluster.py
 
@@ -82,40 +98,63 @@ bench-server: $(VENV)/.ready-dev $(KUBE_PARTS)  ## Compare the control plane wit
 bench-nodes: $(VENV)/.ready-dev  ## Measure how soon 1,000 nodes see their commits, and what 5,000 idle ones cost
 	@$(BIN)/python bench/nodes.py
 
+bench-whole: $(VENV)/.ready-dev $(KUBE_PARTS) $(KUBE_MANAGER)  ## Roll out a Deployment of 10,000 on 5,000 live nodes: on SQLite, on etcd, and on Kubernetes' own parts
+	@$(BIN)/python bench/whole.py --verbose $(WHOLE)
+
 bench-recovery: $(VENV)/.ready-dev  ## Remove 50 of 500 nodes at once: time until all pods run again, and the API's latency meanwhile
 	@$(BIN)/python bench/recovery.py
 
 oracle:  ## Build kube-scheduler's own plugins as a program to compare with (needs Go)
 	@command -v go >/dev/null || { echo "make oracle needs Go, and there is none on the path" >&2; exit 1; }
-	@echo "building tests/kubernetes/oracle; the first time this takes a few minutes" >&2
-	@cd tests/kubernetes && go build -o oracle/oracle ./oracle
+	@echo "building tests/kubernetes/oracle for Kubernetes $(KUBE); the first time this takes a few minutes" >&2
+	@cd $(KUBE_DIR) && go build -modfile=$(KUBE_MOD) -trimpath -buildvcs=false -tags $(KUBE_TAGS) -o oracle/oracle$(KUBE_SUFFIX) ./oracle
 
 COUNT ?= 5000
-fuzz-conformance: $(VENV)/.ready-dev oracle  ## Compare with kube-scheduler on COUNT new random clusters: make fuzz-conformance COUNT=500 SEED=7
-	@PYTHONPATH=tests $(BIN)/python -m kubernetes.oracle.fuzz --count $(COUNT) --workers $(WORKERS) $(if $(SEED),--seed $(SEED))
+fuzz-conformance: $(VENV)/.ready-dev oracle  ## Compare with kube-scheduler on COUNT new random clusters: make fuzz-conformance COUNT=500 SEED=7 VERSION=1.37
+	@PYTHONPATH=tests $(BIN)/python -m kubernetes.oracle.fuzz --kubernetes-version $(KUBE) --count $(COUNT) --workers $(WORKERS) $(if $(SEED),--seed $(SEED))
 
-kubernetes: $(KUBE_PARTS)  ## Build etcd, kube-apiserver, kube-scheduler, kubectl and kwok to test with, once (needs Go)
+fuzz-cel: COUNT = 20000
+fuzz-cel: $(VENV)/.ready-dev oracle  ## Compare CEL with cel-go on COUNT random selectors and devices: make fuzz-cel COUNT=20000 SEED=7
+	@PYTHONPATH=tests $(BIN)/python -m kubernetes.oracle.cel --count $(COUNT) $(if $(SEED),--seed $(SEED))
+
+kubernetes: $(KUBE_PARTS)  ## Build etcd, kube-apiserver, kube-scheduler, kubectl and kwok to test with, once (needs Go): make kubernetes KUBE=1.37
 	@echo "kubernetes $(KUBE_VERSION): all parts are in $(KUBE_BIN)"
 
 helm: $(KUBE_HELM)  ## Build helm, once, for the tests of the chart (needs Go)
 	@echo "helm is in $(KUBE_BIN)"
 
-basic-integration-test:  ## On a real API server: a pod is scheduled and runs
-priority-integration-test:  ## On a real API server: a high-priority pod preempts a low one
-group-integration-test:  ## On a real API server: a gang is scheduled whole or not at all
+basic-integration-test:  ## A pod is scheduled and runs: on a real API server here, or on your own cluster: KUBECONFIG=file make ...
+priority-integration-test:  ## A high-priority pod preempts a low one; the same clusters
+group-integration-test:  ## A gang is scheduled whole or not at all; the same clusters
 
+# With KUBECONFIG, on that cluster, by the scheduler of situate that is there (SCHEDULER=name names another), and with
+# kubectl alone. Without, on an API server that is started here.
 JOURNEYS := basic-integration-test priority-integration-test group-integration-test
 .PHONY: $(JOURNEYS)
-$(JOURNEYS): $(VENV)/.ready-dev $(KUBE_PARTS)
-	@$(BIN)/python -m pytest -q -s $(KUBE)/test_journeys.py -k "test_$(@:-integration-test=) and situate"
+$(JOURNEYS): $(VENV)/.ready-dev $(if $(KUBECONFIG),,$(KUBE_PARTS))
+	@JOURNEYS_KUBECONFIG="$(KUBECONFIG)" SCHEDULER="$(SCHEDULER)" $(BIN)/python -m pytest -q -s -n0 $(KUBE_DIR)/test_journeys.py \
+		-k "test_$(@:-integration-test=) and $(if $(KUBECONFIG),reader,situate)"
+
+LOCAL_CLUSTER ?= .situate-local
+LOCAL_NODES ?= 5
+local-cluster: $(VENV)/.ready  ## Start a cluster with hollow nodes in LOCAL_CLUSTER (.situate-local), and print how to use it
+	@$(BIN)/situate up --dir $(LOCAL_CLUSTER) --nodes $(LOCAL_NODES) --port 0
+	@echo "export KUBECONFIG=$(abspath $(LOCAL_CLUSTER))/kubeconfig"
+
+local-cluster-down: $(VENV)/.ready  ## Stop it again, and delete its directory
+	@$(BIN)/situate down --dir $(LOCAL_CLUSTER) --delete
+
+setup: $(VENV)/.ready-dev  ## Set up .venv with situate and the development tools; other targets do so when they need it
+
+.PHONY: local-cluster local-cluster-down setup
 
 # `make test` runs the same with fewer pods, shorter leases and three kills.
 fault-test: $(VENV)/.ready-dev kubernetes  ## On a real API server: faults at length; no pod is lost, none is bound twice
-	@FAULTS=long $(BIN)/python -m pytest -q -s --durations=0 --durations-min=5 $(KUBE)/test_faults.py \
-		$(KUBE)/test_side_by_side.py $(KUBE)/test_outsiders.py $(KUBE)/test_bad_input.py
+	@FAULTS=long $(BIN)/python -m pytest -q -s --durations=0 --durations-min=5 $(KUBE_DIR)/test_faults.py \
+		$(KUBE_DIR)/test_side_by_side.py $(KUBE_DIR)/test_outsiders.py $(KUBE_DIR)/test_bad_input.py
 
 .PHONY: fault-test
-.PHONY: bench-nodes bench-recovery sim-nodes
+.PHONY: bench-nodes bench-recovery bench-whole sim-nodes
 
 # docs/DEPLOY.md explains IMAGE, VARIANT, YES and WAIT.
 deploy-scheduler:  ## Install the scheduler in the cluster of the current kubeconfig context: make deploy-scheduler IMAGE=...
@@ -141,7 +180,7 @@ kill-test: $(VENV)/.ready-dev  ## Kill the API server KILLS times under load, an
 	@KILLS=$(KILLS) $(BIN)/python -m pytest -q -s -n0 tests/server/faults/test_kill.py
 
 authorization-matrix: $(VENV)/.ready-dev kubernetes  ## Perform the same 42,930 requests by the same users on kube-apiserver and here, and compare
-	@MATRIX=all $(BIN)/python -m pytest -q -s -n0 $(KUBE)/test_authorization_matrix.py
+	@MATRIX=all $(BIN)/python -m pytest -q -s -n0 $(KUBE_DIR)/test_authorization_matrix.py
 
 mutants: COUNT = 60
 mutants: $(VENV)/.ready-dev  ## Change COUNT lines of the code, one at a time, and check that a test fails: make mutants COUNT=60 SEED=1
@@ -178,14 +217,14 @@ hooks: $(VENV)/.ready-dev  ## Have git run `make check` before each commit
 	@$(BIN)/pre-commit install
 
 clean:  ## Remove everything that make made, .venv included
-	@rm -rf $(VENV) $(KUBE)/bin $(KUBE)/oracle/oracle build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf $(VENV) $(KUBE_DIR)/bin $(KUBE_DIR)/oracle/oracle $(KUBE_DIR)/oracle/oracle-1.37 $(KUBE_DIR)/bin-1.37 build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	@find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # ── Kubernetes' binaries ─────────────────────────────────────────────────────────────────────────────────────────────
 
-ifdef KUBE_ASSETS
+ifneq ($(GIVEN_ASSETS),)
 
-$(KUBE_PARTS) $(KUBE_HELM):
+$(KUBE_PARTS) $(KUBE_MANAGER) $(KUBE_HELM):
 	@echo "KUBE_ASSETS is $(KUBE_ASSETS), and there is no $(@F) in it; unset it to have one built" >&2; exit 1
 
 else
@@ -200,16 +239,16 @@ $(KUBE_BIN)/kwok: package = sigs.k8s.io/kwok/cmd/kwok
 $(KUBE_HELM): package = helm.sh/helm/v4/cmd/helm
 $(KUBE_BIN)/kube%: package = k8s.io/kubernetes/cmd/$(@F)
 
-$(KUBE_BIN)/kwok: $(KUBE)/kwok/go.mod $(KUBE)/kwok/go.sum
-$(KUBE_HELM): $(KUBE)/helm/go.mod $(KUBE)/helm/go.sum
-$(filter-out %/kwok,$(KUBE_PARTS)): $(KUBE)/go.mod $(KUBE)/go.sum
+$(KUBE_BIN)/kwok: $(KUBE_DIR)/kwok/go.mod $(KUBE_DIR)/kwok/go.sum
+$(KUBE_HELM): $(KUBE_DIR)/helm/go.mod $(KUBE_DIR)/helm/go.sum
+$(filter-out %/kwok,$(KUBE_PARTS)) $(KUBE_MANAGER): $(KUBE_DIR)/$(KUBE_MOD) $(KUBE_DIR)/go$(KUBE_SUFFIX).sum
 
 # Build under another name first, so that an interrupted build leaves nothing that looks complete.
-$(KUBE_PARTS) $(KUBE_HELM):
+$(KUBE_PARTS) $(KUBE_MANAGER) $(KUBE_HELM):
 	@command -v go >/dev/null || { echo "make kubernetes needs Go, and there is none on the path; install it (https://go.dev/dl), or say where the parts are: KUBE_ASSETS=dir" >&2; exit 1; }
 	@echo "kubernetes: building $(@F) from $(package); the first time this takes minutes" >&2
 	@mkdir -p $(@D)
-	@started=$$(date +%s); cd $(<D) && go build -trimpath -buildvcs=false -ldflags '-s -w $(kube_stamp)' -o $(CURDIR)/$@.new $(package) \
+	@started=$$(date +%s); cd $(<D) && go build -modfile=$(<F) -trimpath -buildvcs=false -ldflags '-s -w $(kube_stamp)' -o $(CURDIR)/$@.new $(package) \
 		&& mv $(CURDIR)/$@.new $(CURDIR)/$@ && touch $(CURDIR)/$@ \
 		&& echo "kubernetes: built $(@F) in $$(( $$(date +%s) - started )) s" >&2
 

@@ -69,6 +69,12 @@ class Api:
         found: list[Json] = self.request("GET", path)["items"]
         return found
 
+    def watch(self, path: str, since: str, seconds: int = 1) -> list[Json]:
+        """The events after a version, as far as they come in so many seconds."""
+        mark = "&" if "?" in path else "?"
+        asked = f"{path}{mark}watch=true&resourceVersion={since}&timeoutSeconds={seconds}"
+        return [json.loads(line) for line in self._send("GET", asked, None, "application/json").splitlines()]
+
     def post(self, path: str, body: Json) -> Json:
         return self.request("POST", path, body)
 

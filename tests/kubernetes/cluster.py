@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from kubernetes import objects
+from kubernetes import objects, parts
 from kubernetes.api import Api, Json, RefusedError
 from kubernetes.certificates import make_certificates
 from kubernetes.parts import Part, PartFailedError, folder, free_ports, wait_until
@@ -33,7 +33,7 @@ IN_USE = "address already in use"
 WITHOUT_CONTROLLERS = ("ServiceAccount", "TaintNodesByCondition", "StorageObjectInUseProtection", "PodGroupProtection")
 
 # Gangs (spec.schedulingGroup, PodGroup) are alpha in this release.
-FEATURE_GATES = {"GenericWorkload": True, "GangScheduling": True}
+FEATURE_GATES = {"GenericWorkload": True} | ({"GangScheduling": True} if parts.minor() < 37 else {})
 RUNTIME_CONFIG = {objects.GROUPS_API: True}
 
 # The users of the token file: name → groups. RBAC's own bootstrap policy says what system:kube-scheduler may do.
@@ -282,15 +282,15 @@ class Cluster:
 
     # ── parts beside the control plane ──────────────────────────────────────────────────────────────────────────────
 
-    def kwok(self) -> Part:
-        """kwok's kubelets, for the nodes annotated for them (all of hollow_nodes)."""
+    def kwok(self, lease_s: int = 0) -> Part:
+        """kwok's kubelets, for the nodes annotated for them (all of hollow_nodes). `lease_s`: of their leases."""
         port = free_ports(1)[0]
         stages = Path(__file__).resolve().parent / "kwok" / "stages.yaml"
-        # Nobody here looks for the leases of nodes, and five thousand of them would be five hundred writes a second.
+        # No test looks for the leases of nodes, and five thousand of them would be five hundred writes a second.
         flags = (
             "--manage-all-nodes=false",
             f"--manage-nodes-with-annotation-selector={objects.KWOK_ANNOTATION}=fake",
-            "--node-lease-duration-seconds=0",
+            f"--node-lease-duration-seconds={lease_s}",
         )
         files = (f"--kubeconfig={self.kubeconfig}", f"--config={stages}", f"--server-address=127.0.0.1:{port}")
         # Its defaults file is looked for under HOME.
@@ -355,6 +355,13 @@ class Cluster:
         part = Scheduler(name, [*command, *given, *flags], self.home / f"{name}.log")
         part.url, part.config = url, file
         self.beside(part, lambda: answers(url + ready))
+        return part
+
+    def situate_part(self, name: str, flags: Sequence[str] = ()) -> Part:
+        """`situate controllers`, `situate node`: as administrator, in a process of their own."""
+        command = [sys.executable, "-m", "situate", name, "--kubeconfig", str(self.kubeconfig), *flags]
+        part = Part(f"situate {name}", command, self.home / f"{self._fresh(name)}.log")
+        self.beside(part)
         return part
 
     def beside(self, part: Part, ready: Callable[[], object] | None = None) -> None:

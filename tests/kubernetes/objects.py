@@ -2,11 +2,13 @@
 
 from typing import Any
 
+from kubernetes import parts
+
 Json = dict[str, Any]
 
 # kwok runs nodes that carry this; it never touches others.
 KWOK_ANNOTATION = "kwok.x-k8s.io/node"
-GROUPS_API = "scheduling.k8s.io/v1alpha2"
+GROUPS_API = f"scheduling.k8s.io/{'v1beta1' if parts.minor() >= 37 else 'v1alpha2'}"
 
 
 def node(name: str, *, cpu: str = "8", memory: str = "32Gi", pods: int = 110, **more: Any) -> Json:

@@ -11,7 +11,6 @@ import json
 import shutil
 import ssl
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 from kubernetes.api import Api
@@ -79,13 +78,6 @@ class OwnCluster(Cluster):
         command = [sys.executable, "-m", "situate", "scheduler", "--server", str(self.home), "--secure-port=0"]
         part = Scheduler(name, [*command, *flags], self.home / f"{name}.log")
         self.beside(part, lambda: '"Caches are synced"' in part.said())
-        return part
-
-    def situate_part(self, name: str, flags: Sequence[str] = ()) -> Part:
-        """`situate controllers`, `situate node`: as administrator, in a process of their own."""
-        command = [sys.executable, "-m", "situate", name, "--kubeconfig", str(self.kubeconfig), *flags]
-        part = Part(f"situate {name}", command, self.home / f"{self._fresh(name)}.log")
-        self.beside(part)
         return part
 
     def wait_for_nodes(self, count: int, within_s: float = 30.0) -> None:

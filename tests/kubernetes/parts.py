@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from pathlib import Path
 from typing import IO
 
@@ -46,9 +47,19 @@ def folder() -> Path:
     return Path(given).resolve() if given else Path(__file__).resolve().parent / "bin"
 
 
-def missing() -> str | None:
-    """One line saying what is absent and how to get it, or None."""
-    absent = [name for name in NAMES if not os.access(folder() / name, os.X_OK)]
+@lru_cache(maxsize=1)
+def minor() -> int:
+    """The minor version of the parts: 36 or 37. Without parts, that of `make kubernetes`."""
+    program = folder() / "kube-apiserver"
+    if not os.access(program, os.X_OK):
+        return 36
+    said = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
+    return int(said.split()[-1].split(".")[1])
+
+
+def missing(more: Sequence[str] = ()) -> str | None:
+    """One line saying what is absent and how to get it, or None. `more`: names of parts that few need."""
+    absent = [name for name in (*NAMES, *more) if not os.access(folder() / name, os.X_OK)]
     if absent:
         return f"a real cluster needs {', '.join(absent)}: `make kubernetes` builds them, or KUBE_ASSETS=dir says where"
     if shutil.which("openssl") is None:

@@ -13,6 +13,7 @@ import ssl
 import threading
 from collections import Counter
 from collections.abc import Coroutine
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, TypeVar
@@ -177,7 +178,9 @@ class FaultProxy:
         server = self._runner.server if self._runner else None
         for connection in server.connections if server else ():
             if connection.transport is not None:
-                connection.transport.abort()
+                # Python 3.11 forgets what to abort of a TLS transport that was closed twice.
+                with suppress(AttributeError):
+                    connection.transport.abort()
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         if self.faults.delay_s:

@@ -84,7 +84,7 @@ class Outcome:
     told: int = 0
     """Pods without a node that say that they are unschedulable, and why."""
     refused: int = 0
-    """Binds that were asked for over HTTP and answered with 409, by all servers."""
+    """Binds that were asked for over HTTP and answered with 409."""
     calm: bool = False
     """Whether binds and refusals came to an end."""
     moved: list[str] = field(default_factory=list)
@@ -242,15 +242,11 @@ def is_told(item: Json) -> bool:
     )
 
 
-def conflicts(*servers: Cluster) -> int:
-    """How many requests for binds were refused, by what the servers count themselves."""
-    total = 0.0
-    for one in servers:
-        text = one.api.get("/metrics")["text"]
-        for line in re.findall(r'^apiserver_request_total\{[^}]*code="409"[^}]*\} \S+$', text, re.MULTILINE):
-            if 'subresource="binding"' in line:
-                total += float(line.rsplit(" ", 1)[1])
-    return int(total)
+def conflicts(server: Cluster) -> int:
+    """How many requests for binds were refused, by what the server counts itself."""
+    text = server.api.get("/metrics")["text"]
+    lines = re.findall(r'^apiserver_request_total\{[^}]*code="409"[^}]*\} \S+$', text, re.MULTILINE)
+    return int(sum(float(line.rsplit(" ", 1)[1]) for line in lines if 'subresource="binding"' in line))
 
 
 def at_once(*starts: Callable[[], Any]) -> list[Any]:
@@ -296,22 +292,19 @@ def on_situate(folder: Path, sizes: Sizes, racers: int = RACERS, *, apart: bool 
 
 def on_etcd(folder: Path, sizes: Sizes, racers: int = 2) -> Outcome:
     """Three servers on one etcd: two with a scheduler inside, of which one leads, and one for schedulers over HTTP."""
-    with Etcd(folder / "etcd") as etcd:
+    with Etcd(folder / "etcd") as etcd, ExitStack() as stack:
         store = ("--store", f"etcd://{etcd.endpoints[0]}{PREFIX[:-1]}")
-        with OwnCluster(folder / "first", *store) as first:
-            fill(first, sizes)
-        with ExitStack() as stack:
-            plain = stack.enter_context(OwnCluster(folder / "plain", *store))
-            owns = [OwnCluster(folder / name, *store, "--with", "scheduler", trusts=plain) for name in ("one", "other")]
+        plain = stack.enter_context(OwnCluster(folder / "plain", *store))
+        owns = [OwnCluster(folder / name, *store, "--with", "scheduler", trusts=plain) for name in ("one", "other")]
 
-            def start() -> None:
-                over_http = [partial(plain.own_scheduler, UNLED) for _ in range(racers)]
-                at_once(*over_http, *(partial(stack.enter_context, own) for own in owns))
+        def start_inside(own: OwnCluster) -> Part:
+            return stack.enter_context(own).apiserver
 
-            def refused() -> int:
-                return conflicts(plain, *(own for own in owns if own.url))
-
-            outcome = watch_race("situate on etcd", plain, sizes, start, refused)
+        over_http = [partial(plain.own_scheduler, UNLED) for _ in range(racers)]
+        inside = [partial(start_inside, own) for own in owns]
+        begin = line_up(partial(fill, plain, sizes), [*over_http, *inside], sizes)
+        outcome = watch_race("situate on etcd", plain, sizes, begin, partial(conflicts, plain))
+        stack.close()
         return judge(outcome, from_etcd(f"http://{etcd.endpoints[0]}", PREFIX))
 
 

@@ -7,9 +7,7 @@ import signal
 import sys
 import time
 from pathlib import Path
-from types import FrameType, SimpleNamespace
-
-import grpc.aio._utils as grpc_time
+from types import FrameType
 
 SECOND_NS = 1_000_000_000
 
@@ -24,8 +22,6 @@ def main() -> None:
         shift_s = int(where.read_text() or 0)
 
     signal.signal(signal.SIGUSR2, read)
-    # gRPC adds timeouts to this clock and compares the sum with the machine's, which is not shifted.
-    grpc_time.time = SimpleNamespace(time=time.time)  # type: ignore[attr-defined, assignment]
     # Before anything of situate is imported: it binds these functions.
     time.time_ns = lambda: wall_ns() + shift_s * SECOND_NS
     time.time = lambda: time.time_ns() / SECOND_NS

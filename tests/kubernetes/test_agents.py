@@ -6,6 +6,7 @@ from pathlib import Path
 from kubernetes.cluster import Cluster
 from kubernetes.objects import pod
 from kubernetes.parts import Part, wait_until
+from situate.core.reconcile.nodes.fencing import PROMISE
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 WITHIN_S = 60.0
@@ -30,7 +31,8 @@ def test_hollow_nodes_run_pods_that_are_bound_to_them(cluster: Cluster, tmp_path
     cluster.wait_for_phase("on-paper", within_s=WITHIN_S)
     lease = cluster.api.get(f"{LEASES}/paper-2")
     assert lease["spec"]["leaseTransitions"] == 1
-    assert "annotations" not in lease["metadata"]
+    # The promise to stop its pods, and no snapshot: this API server has none.
+    assert lease["metadata"]["annotations"] == {PROMISE: lease["spec"]["renewTime"]}
 
 
 def test_a_machine_runs_pods_that_are_bound_to_it(cluster: Cluster, tmp_path: Path) -> None:

@@ -91,7 +91,8 @@ def compared(items: list[Json]) -> dict[str, Json]:
         meta = item["metadata"]
         one = plain(item)
         if item["kind"] == "ConfigMap":
-            one["data"] = {name: yaml.safe_load(text) for name, text in item["data"].items()}
+            one["data"] = {name: yaml.safe_load(text) for name, text in item.get("data", {}).items()}
+            one["metadata"].pop("annotations", None)  # Helm's resource-policy
         found[f"{item['kind']} {meta.get('namespace', '')}/{meta['name']}"] = one
     return found
 

@@ -19,13 +19,21 @@ import yaml
 from deploy.rights import KUSTOMIZE, REVIEW_ACCESS, REVIEW_TOKENS, ROOT, USER, Allowed, allowed
 from kubernetes.api import RefusedError
 from kubernetes.cluster import Cluster, Scheduler
+from kubernetes.devices import claim as device_claim
+from kubernetes.devices import claiming, gpu_class, slice_of
 from kubernetes.objects import Json, pod, pod_group, priority_class
 from kubernetes.parts import folder, wait_until
-from kubernetes.proxy import BINDS, Fault, FaultProxy, Faults
+from kubernetes.proxy import BINDS, Fault, FaultProxy, Faults, Match
 
 VARIANTS = {"base": "base", "preemption": "overlays/preemption", "instead": "overlays/instead"}
 ACCOUNT = "situate-system/situate"
 DELETE_PODS = Allowed("delete", "", "pods")
+UNUSED = {
+    Allowed("watch", "resource.k8s.io", "devicetaintrules"),
+    Allowed("patch", "resource.k8s.io", "resourceclaims/binding"),
+    Allowed("delete", "resource.k8s.io", "resourceclaims"),
+}
+CLAIM_STATUSES = Match("PATCH", r"/resourceclaims/[^/]+/status$")
 KUBECTL_S = 60.0
 SYSTEM = ("kube-system", "situate-system")
 
@@ -295,6 +303,14 @@ def use_volumes(cluster: Cluster) -> None:
     cluster.wait_for_phase("stores")
 
 
+def use_devices(cluster: Cluster) -> None:
+    """A claim, and an extended resource that devices serve."""
+    [node] = [one["metadata"]["name"] for one in cluster.api.items("/api/v1/nodes")]
+    cluster.create(gpu_class(), slice_of(node, 2), device_claim("held"))
+    cluster.create(claiming("holds", of_claim="held", scheduler="situate"), claiming("extended", scheduler="situate"))
+    cluster.wait_for_phase("holds", "extended")
+
+
 def wait_in_vain(cluster: Cluster) -> None:
     """A gang that does not fit; and a pod that does not, again and again, with the same words."""
     cluster.create(pod_group("gang", min_count=2))
@@ -330,19 +346,22 @@ def evict(cluster: Cluster) -> None:
 
 
 def test_every_right_that_is_given_is_used(cluster: Cluster) -> None:
-    """But for lists, which the reflector needs only where a server cannot send them as watches, and for PodGroups of
-    scheduling.x-k8s.io, which this server has not."""
+    """But for lists, which the reflector needs only where a server cannot send them as watches; for PodGroups of
+    scheduling.x-k8s.io and DeviceTaintRules, which this server has not; for resourceclaims/binding, about which the
+    server itself asks; and for the deletion of a claim, which only a bind that fails needs."""
     cluster.hollow_nodes(1, cpu="3")
     cluster.kwok()
     deploy(cluster, "preemption")
     with FaultProxy(cluster, seed=1) as proxy:
-        # Every bind is done, and half of the answers are lost: the pod is read to know.
-        proxy.set(Faults(answers=(Fault(BINDS, share=0.5, status=0, forwarded=True),)))
+        # Every bind and allocation is done, and half of the answers are lost: pod and claim are read to know.
+        lost = (Fault(match, share=0.5, status=0, forwarded=True) for match in (BINDS, CLAIM_STATUSES))
+        proxy.set(Faults(answers=tuple(lost)))
         situate, standby = run(cluster, server=proxy.url), run(cluster)
         names = [f"small-{at}" for at in range(8)]
         cluster.create(*(pod(name, cpu="50m", scheduler="situate") for name in names))
         cluster.wait_for_phase(*names)
         use_volumes(cluster)
+        use_devices(cluster)
         wait_in_vain(cluster)
         evict(cluster)
         reader = cluster.token_for("reader")
@@ -352,7 +371,7 @@ def test_every_right_that_is_given_is_used(cluster: Cluster) -> None:
         given = allowed(rendered("preemption"))
 
         def unused() -> set[Allowed]:
-            left = given - asked_for(cluster)
+            left = given - asked_for(cluster) - UNUSED
             return {one for one in left if one.verb != "list" and one.group != "scheduling.x-k8s.io"}
 
         with suppress(TimeoutError):  # the first renewal of the lease, say, is due only after a while
@@ -422,6 +441,7 @@ def test_make_deploys_and_removes_after_saying_where(cluster: Cluster, make: Cal
     assert system_rights(cluster) == {
         "/situate",
         "kube-system/situate-authentication",
+        "kube-system/situate-publishing",
         "situate-system/situate-lease",
     }, "what the other variant was allowed is taken back"
 

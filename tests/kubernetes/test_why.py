@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kubernetes.cluster import Cluster
+from kubernetes.devices import claim, claiming, gpu_class, requests, slice_of, taken
 from kubernetes.objects import Json, node, pod, priority_class
 from kubernetes.parts import folder, wait_until
 from situate.cli import main
@@ -169,3 +170,22 @@ def test_who_may_not_list_nodes_is_told_so_in_one_line(cluster: Cluster) -> None
     assert done.stdout == ""
     (line,) = done.stderr.splitlines()
     assert "forbidden" in line
+
+
+def test_of_devices_it_says_what_kube_scheduler_says_and_who_holds_them(cluster: Cluster) -> None:
+    cluster.create(node("gpu-a"), gpu_class(), slice_of("gpu-a", 2), claim("held"))
+    cluster.create({**claim("both"), "spec": requests(2)})
+    cluster.kube_scheduler()
+    cluster.create(claiming("holder", of_claim="held"))
+    wait_until(lambda: bool(taken(cluster)), "kube-scheduler to give the holder its device", WITHIN_S)
+    cluster.create(claiming("waits", of_claim="both"))
+    wait_until(lambda: "waits" in conditions(cluster), "kube-scheduler to speak of the other", WITHIN_S)
+    done = situate("why", "waits", "-n", cluster.namespace, "--kubeconfig", reader(cluster), "-o", "json")
+    assert (done.exit_code, done.stderr) == (0, "")
+    told = json.loads(done.stdout)
+    assert told["message"] == conditions(cluster)["waits"]
+    [verdict] = told["verdicts"]
+    space = cluster.namespace
+    holder = {"pod": f"{space}/holder", "claim": f"{space}/held", "devices": 1}
+    assert verdict["details"][0]["values"]["heldBy"] == [holder]
+    assert [step["kind"] for way in told["ways"] for step in way["steps"]] == ["fewer_devices", "evict", "add_node"]

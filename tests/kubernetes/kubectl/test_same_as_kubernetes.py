@@ -109,6 +109,7 @@ NOT_SERVED = {
 }
 # What kube-apiserver has not, or in another version.
 OUR_OWN = {
+    ("devicepools", "situate.dev/v1alpha1"),
     ("nodejoins", "situate.dev/v1alpha1"),
     ("placementdecisions", "situate.dev/v1alpha1"),
     ("namespaceviews", "situate.dev/v1alpha1"),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"sort"
 
@@ -12,6 +13,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/dynamicresources"
 )
 
 // answer asks about every pending pod of a scenario.
@@ -26,10 +28,14 @@ func answer(s scenario, ties bool) (*verdict, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
+	server, err := newAPIServer(ctx, c)
+	if err != nil {
+		return nil, err
+	}
 	schedulers := map[string]*profileScheduler{}
 	for i := range cfg.Profiles {
 		profile := &cfg.Profiles[i]
-		if schedulers[profile.SchedulerName], err = newScheduler(ctx, c, profile); err != nil {
+		if schedulers[profile.SchedulerName], err = newScheduler(ctx, server, c, profile); err != nil {
 			return nil, err
 		}
 	}
@@ -76,6 +82,9 @@ func (s *profileScheduler) ask(ctx context.Context, pod *v1.Pod) *podVerdict {
 		s.postFilter(ctx, state, pod, diagnosis, said)
 	default:
 		err = s.score(ctx, state, pod, feasible, said)
+		if err == nil {
+			said.Allocations, err = s.allocate(ctx, state, pod, said.Chosen)
+		}
 	}
 	if err != nil && said.Error == "" {
 		said.Error = err.Error()
@@ -84,7 +93,8 @@ func (s *profileScheduler) ask(ctx context.Context, pod *v1.Pod) *podVerdict {
 }
 
 // filter gives the nodes that pass. A node on which a plugin fails is taken for refused, so that there is something to say
-// of the others; upstream would end here, with that error.
+// of the others; upstream would end here, with that error. So do we if it is about devices: it is then about the pod's
+// claims, and the comparison looks at nothing else.
 func (s *profileScheduler) filter(ctx context.Context, state fwk.CycleState, pod *v1.Pod, diagnosis *framework.Diagnosis, said *podVerdict) ([]fwk.NodeInfo, error) {
 	result, status, pluginsWithNodes := s.RunPreFilterPlugins(ctx, state, pod)
 	if !status.IsSuccess() {
@@ -121,6 +131,10 @@ func (s *profileScheduler) filter(ctx context.Context, state fwk.CycleState, pod
 				said.Rejected = map[string]refusal{}
 			}
 			said.Rejected[name] = asRefusal(status)
+		case status.Plugin() == dynamicresources.Name:
+			said.Error = "" // of another plugin, on a node before this one
+			maps.DeleteFunc(said.Rejected, func(_ string, why refusal) bool { return why.Code == fwk.Error.String() })
+			return nil, status.AsError()
 		default:
 			if said.Error == "" {
 				said.Error = status.AsError().Error()
@@ -178,7 +192,9 @@ func (s *profileScheduler) postFilter(ctx context.Context, state fwk.CycleState,
 	if s.recorder != nil {
 		s.recorder.reset()
 	}
+	s.writes.lose.Store(true)
 	result, status := s.RunPostFilterPlugins(ctx, state, pod, diagnosis.NodeToStatus)
+	s.writes.lose.Store(false)
 	fitError.Diagnosis.PostFilterMsg = status.Message()
 	said.Message = fitError.Error()
 	said.PreemptCode = status.Code().String()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	_ "k8s.io/kubernetes/pkg/apis/apps/install"
@@ -44,6 +45,8 @@ func decodeCluster(s scenario) (*cluster, error) {
 			if o.Spec.NodeName != "" && !ended {
 				c.bound = append(c.bound, o)
 			}
+		case *resourceapi.ResourceClaim:
+			o.ResourceVersion = "1" // the scheduler's cache compares versions
 		}
 		c.all = append(c.all, obj)
 	}

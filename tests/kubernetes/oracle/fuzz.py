@@ -20,22 +20,22 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import IO, Any, TypeAlias
 
-from kubernetes.oracle import generate, mixtures
+from kubernetes.oracle import devices, generate, mixtures
 from kubernetes.oracle.shrink import shrink
 from situate.cli.commands.conformance import counted
 from situate.cli.commands.conformance.comparison import Comparison, FieldDifference, compare, profiles_of
+from situate.core.versions import DEFAULT, RULES, KubernetesRules
 from situate.wire.errors import InputError
 from situate.wire.scenarios import decode_scenario
 
 Json: TypeAlias = dict[str, Any]
 
 HERE = Path(__file__).parent
-ORACLE = HERE / "oracle"
 FOUND = HERE.parent.parent / "conformance" / "data" / "found"
 
-BATCH = 40
+BATCH = 50
 """How many clusters a worker is given at a time: as many as there are kinds below."""
-MIXTURES = 14
+MIXTURES = 16
 UNDETERMINED = "a pod that kube-scheduler itself answers differently from time to time"
 ASKED_AGAIN = 12
 """How often kube-scheduler is asked before a difference is one; it walks maps in random order."""
@@ -45,18 +45,25 @@ SHOWN = 5
 """How many differing clusters are made small and shown."""
 
 
+def oracle_of(rules: KubernetesRules) -> Path:
+    """The program that answers as this version of kube-scheduler."""
+    return HERE / ("oracle" if rules is DEFAULT else f"oracle-{rules.version}")
+
+
 # --- the clusters ---
 
 
-def cluster(seed: str, index: int) -> Json:
-    """Of every 40: each family, each family drawn wide, and mixtures."""
-    families = list(generate.FAMILIES)
+def cluster(seed: str, index: int, version: str = DEFAULT.version) -> Json:
+    """Of every 50: each family, each family drawn wide, and mixtures."""
+    families = [*generate.FAMILIES, *devices.FAMILIES]
     turn, kind = divmod(index, 2 * len(families) + MIXTURES)
-    if kind < len(families):
-        return generate.scenario(families[kind], False, seed, turn)
-    if kind < 2 * len(families):
-        return generate.scenario(families[kind - len(families)], True, f"wide/{seed}", turn)
-    return mixtures.mixture(seed, turn * MIXTURES + kind - 2 * len(families))
+    if kind >= 2 * len(families):
+        return mixtures.mixture(seed, turn * MIXTURES + kind - 2 * len(families), version)
+    family, wide = families[kind % len(families)], kind >= len(families)
+    drawn = f"wide/{seed}" if wide else seed
+    if family in devices.FAMILIES:
+        return devices.scenario(family, wide, drawn, turn, version)
+    return generate.scenario(family, wide, drawn, turn)
 
 
 # --- asking both ---
@@ -65,8 +72,9 @@ def cluster(seed: str, index: int) -> Json:
 class Oracle:
     """The oracle program, kept running: a line in, a line out."""
 
-    def __init__(self) -> None:
-        self._process = subprocess.Popen([ORACLE, "-", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    def __init__(self, rules: KubernetesRules = DEFAULT) -> None:
+        self.rules = rules
+        self._process = subprocess.Popen([oracle_of(rules), "-", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def ask(self, lines: Sequence[bytes]) -> Iterator[Json]:
         """The verdicts on clusters, in order; take all of them. The next are judged while one is looked at."""
@@ -100,24 +108,27 @@ def as_line(scenario: Json) -> bytes:
     return json.dumps(scenario, separators=(",", ":")).encode()
 
 
-def judged(line: bytes, verdict: Json) -> Comparison:
+def judged(line: bytes, verdict: Json, rules: KubernetesRules = DEFAULT) -> Comparison:
     """What differs. That one takes the input and the other does not is a difference, too."""
     invalid = verdict.get("invalid", "")
     try:
-        scenario = decode_scenario(line)
+        scenario = decode_scenario(line, rules=rules)
         profiles = profiles_of(scenario)
     except InputError as error:
         return Comparison(() if invalid else (FieldDifference("", "input", "is taken", str(error)),))
     if invalid:
         return Comparison((FieldDifference("", "input", invalid, "is taken"),))
-    return compare(scenario, verdict["pods"], profiles)
+    try:
+        return compare(scenario, verdict["pods"], profiles)
+    except Exception as error:  # noqa: BLE001 - a defect like any other: the case is made small and kept
+        return Comparison((FieldDifference("", "decision", "is made", repr(error)),))
 
 
 def settled(oracle: Oracle, line: bytes, first: Comparison) -> Comparison:
     """A difference that stays, however often kube-scheduler is asked; what does not is explained."""
     left = {one.pod for one in first.differences}
     for verdict in oracle.ask([line] * ASKED_AGAIN):
-        left &= {one.pod for one in judged(line, verdict).differences}
+        left &= {one.pod for one in judged(line, verdict, oracle.rules).differences}
     kept = tuple(one for one in first.differences if one.pod in left)
     gone = {one.pod for one in first.differences} - left
     return Comparison(kept, (*first.explained, *[UNDETERMINED] * len(gone)))
@@ -159,7 +170,7 @@ def compared(oracle: Oracle, scenarios: Sequence[Json]) -> Tally:
     lines = [as_line(scenario) for scenario in scenarios]
     suspects = []
     for scenario, line, verdict in zip(scenarios, lines, oracle.ask(lines), strict=True):
-        comparison = judged(line, verdict)
+        comparison = judged(line, verdict, oracle.rules)
         tally.clusters += 1
         tally.decisions += len(verdict["pods"])
         tally.refused += bool(verdict.get("invalid")) and not comparison.differences
@@ -179,7 +190,7 @@ def kinds_of(comparison: Comparison) -> list[set[str]]:
     """What differs of each pod, without where: the fields; and of what was said of the whole pod, the words."""
     found: dict[str, set[str]] = {}
     for one in comparison.differences:
-        words = json.dumps([one.expected, one.got]) if one.field in ("input", "preFilter", "error") else ""
+        words = json.dumps([one.expected, one.got]) if one.field in ("input", "decision", "preFilter", "error") else ""
         words = re.sub(r'\\"[^"]*\\"|[^\s]*[0-9][^\s]*', "", words)  # but no names
         found.setdefault(one.pod, set()).add(one.field + words)
     return list(found.values())
@@ -194,13 +205,13 @@ def smallest(oracle: Oracle, scenario: Json, comparison: Comparison) -> tuple[Js
 
         def differs_now() -> bool:
             (verdict,) = oracle.ask([line])
-            return kind in kinds_of(judged(line, verdict))
+            return kind in kinds_of(judged(line, verdict, oracle.rules))
 
         return all(differs_now() for _ in range(3))  # it may have come to depend on the order of a map
 
     small = shrink(scenario, differs, keep=NAMING)
     (verdict,) = oracle.ask([as_line(small)])
-    return small, verdict, judged(as_line(small), verdict)
+    return small, verdict, judged(as_line(small), verdict, oracle.rules)
 
 
 def flat(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
@@ -223,10 +234,11 @@ def readable(comparison: Comparison) -> Iterator[str]:
                 yield f"    + {got.get(path, 'nothing')}"
 
 
-def keep(small: Json, verdict: Json) -> Path:
+def keep(small: Json, verdict: Json, rules: KubernetesRules) -> Path:
     """Write a case where the tests find it."""
-    FOUND.mkdir(exist_ok=True)
-    path = FOUND / f"{small['id']}.scenarios.jsonl"
+    folder = FOUND if rules is DEFAULT else FOUND.with_name(f"{FOUND.name}-{rules.version}")
+    folder.mkdir(exist_ok=True)
+    path = folder / f"{small['id']}.scenarios.jsonl"
     path.write_bytes(as_line(small) + b"\n")
     path.with_name(f"{small['id']}.verdicts.jsonl").write_bytes(as_line(verdict) + b"\n")
     return path
@@ -237,21 +249,21 @@ def keep(small: Json, verdict: Json) -> Path:
 _oracle: Oracle | None = None
 
 
-def work(job: tuple[str, range]) -> Tally:
+def work(job: tuple[str, str, range]) -> Tally:
     """One worker's batch. Its oracle goes on running until the worker ends."""
     global _oracle  # noqa: PLW0603 - one a process
+    version, seed, indices = job
     if _oracle is None:
-        _oracle = Oracle()
-    seed, indices = job
-    return compared(_oracle, [cluster(seed, index) for index in indices])
+        _oracle = Oracle(RULES[version])
+    return compared(_oracle, [cluster(seed, index, version) for index in indices])
 
 
-def show(differing: Sequence[tuple[Json, Comparison]]) -> None:
-    oracle = Oracle()
+def show(differing: Sequence[tuple[Json, Comparison]], rules: KubernetesRules) -> None:
+    oracle = Oracle(rules)
     for scenario, comparison in differing[:SHOWN]:
         print(f"\n{scenario['id']} differs; making it small", flush=True)
         small, verdict, left = smallest(oracle, scenario, comparison)
-        path = keep(small, verdict)
+        path = keep(small, verdict, rules)
         print(f"{path}: {len(as_line(small))} bytes of {len(as_line(scenario))}; - kube-scheduler, + situate")
         print("\n".join(readable(left)))
     oracle.close()
@@ -260,9 +272,9 @@ def show(differing: Sequence[tuple[Json, Comparison]]) -> None:
         print("\n".join(list(readable(comparison))[:12]))
 
 
-def fuzz(seed: str, count: int, workers: int) -> Tally:
+def fuzz(seed: str, count: int, workers: int, rules: KubernetesRules = DEFAULT) -> Tally:
     """Compare on so many clusters, telling how far it is."""
-    jobs = [(seed, range(start, min(start + BATCH, count))) for start in range(0, count, BATCH)]
+    jobs = [(rules.version, seed, range(start, min(start + BATCH, count))) for start in range(0, count, BATCH)]
     tally, begin, told = Tally(), time.monotonic(), 0.0
     with get_context("spawn").Pool(workers) as pool:
         for part in pool.imap_unordered(work, jobs):
@@ -279,14 +291,19 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=5000)
     parser.add_argument("--seed", default="", help="what to make the clusters from; a fresh one unless told")
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--kubernetes-version", choices=tuple(RULES), default=DEFAULT.version)
     options = parser.parse_args()
-    if not ORACLE.exists():
-        print("there is no oracle to ask: make oracle", file=sys.stderr)
+    rules = RULES[options.kubernetes_version]
+    if not oracle_of(rules).exists():
+        print(f"there is no oracle to ask: make oracle KUBE={rules.version}", file=sys.stderr)
         return 2
     seed = options.seed or secrets.token_hex(4)
-    print(f"seed {seed}; again: make fuzz-conformance COUNT={options.count} SEED={seed}", flush=True)
-    tally = fuzz(seed, options.count, options.workers)
-    show(tally.differing)
+    print(
+        f"seed {seed}; again: make fuzz-conformance COUNT={options.count} SEED={seed} VERSION={rules.version}",
+        flush=True,
+    )
+    tally = fuzz(seed, options.count, options.workers, rules)
+    show(tally.differing, rules)
     print(tally.told())
     return 1 if tally.differing else 0
 

@@ -802,6 +802,9 @@ def capacity_objects(dice: Dice, nodes: int) -> list[Json]:
             "spec": {"storageCapacity": True},
         }
     ]
+    if dice.chance(0.3):  # matters from Kubernetes 1.37 on
+        required: Json = {"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": DRIVER}}
+        made.append(required | {"spec": {"preventPodSchedulingIfMissing": dice.chance(0.8)}})
     for index, zone in enumerate(dice.some(ZONES, 0, 4)):
         capacity: Json = {"apiVersion": "storage.k8s.io/v1", "kind": "CSIStorageCapacity"}
         capacity["metadata"] = {"name": f"room{index}", "namespace": "default"}

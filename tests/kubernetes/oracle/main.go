@@ -60,28 +60,42 @@ type podVerdict struct {
 	Victims        []string                    `json:"victims,omitempty"`
 	PreemptCode    string                      `json:"preemptCode,omitempty"`
 	PreemptMessage string                      `json:"preemptMessage,omitempty"`
+	// Allocations are the claims of a pod that was placed, by name; that for its extended resources is "extended".
+	Allocations map[string]allocatedClaim `json:"allocations,omitempty"`
 	// Error is what the scheduler says when it gives up on a pod for a failure, no refusal.
 	Error string `json:"error,omitempty"`
 }
+
+// gates are the feature gates that are not at their default.
+var gates = map[string]bool{string(features.SchedulerAsyncPreemption): false}
 
 func main() {
 	kept := flag.String("kept", "", "also write here the scenarios that were answered; those the scheduler could not answer are left out of both")
 	ties := flag.Bool("ties", false, "say on standard error where several preemption candidates are equally good")
 	timed := flag.Bool("bench", false, "place the pending pods of a bench workload, and print how fast that was")
+	cel := flag.Bool("cel", false, "read selectors with devices (JSON lines) from standard input, and answer what cel-go makes of each")
 	percentage := flag.Int("percentage", 0, "with -bench: percentageOfNodesToScore; 0 leaves it to the scheduler")
 	flag.Usage = func() {
 		fmt.Fprintln(os.Stderr, "usage: oracle [-kept OUT.scenarios.jsonl[.gz]] IN.scenarios.jsonl[.gz] OUT.verdicts.jsonl[.gz]   (- is standard input or output)")
 		fmt.Fprintln(os.Stderr, "       oracle -bench [-percentage N] WORKLOAD.json")
+		fmt.Fprintln(os.Stderr, "       oracle -cel <QUESTIONS.jsonl >ANSWERS.jsonl")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
+	if *cel {
+		if err := answerCEL(os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	if *timed != (flag.NArg() == 1) || !*timed && flag.NArg() != 2 {
 		flag.Usage()
 		os.Exit(2)
 	}
 	klog.SetOutput(io.Discard)
 	klog.LogToStderr(false)
-	if err := utilfeature.DefaultMutableFeatureGate.SetFromMap(map[string]bool{string(features.SchedulerAsyncPreemption): false}); err != nil {
+	if err := utilfeature.DefaultMutableFeatureGate.SetFromMap(gates); err != nil {
 		fail(err)
 	}
 	metrics.Register()

@@ -9,6 +9,7 @@ from copy import deepcopy
 from typing import Any
 
 import kubernetes.oracle.generate as g
+from kubernetes.oracle import devices
 from kubernetes.oracle.generate import Dice, Json
 
 # --- rarer things, each put into a cluster that is made already ---
@@ -258,7 +259,7 @@ def storage(dice: Dice, nodes: int, objects: list[Json]) -> dict[str, list[str]]
     return claims
 
 
-def mixture(seed: str, index: int) -> Json:
+def mixture(seed: str, index: int, version: str = "1.36") -> Json:
     dice = Dice(f"mixture/{seed}/{index}")
     dice.wide = dice.chance(0.7)
     crowded, sequence = dice.chance(0.35), dice.chance(0.15)
@@ -288,4 +289,7 @@ def mixture(seed: str, index: int) -> Json:
     for put, rate in RARE:
         for _ in range(dice.randint(1, EXCHANGES) if dice.chance(rate) else 0):
             put(dice, made)
+    if dice.chance(0.35):
+        made["objects"] += devices.furnish(dice, dice.choice(devices.FAMILIES), version, nodes, pending)
+        devices.spare(made)
     return made

@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
-	policy "k8s.io/api/policy/v1"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/defaultpreemption"
@@ -29,14 +28,12 @@ type candidate struct {
 
 func (c candidate) Name() string                 { return c.name }
 func (c candidate) Victims() *extenderv1.Victims { return c.victims }
+func (c candidate) NumPodGroupDisruptions() int  { return 0 } // Kubernetes 1.37 asks
 
 func recordPreemption(plugin *defaultpreemption.DefaultPreemption) *preemptionRecorder {
 	recorder := &preemptionRecorder{Interface: plugin.Evaluator.Interface, evaluator: plugin.Evaluator}
 	plugin.Evaluator.Interface = recorder
-	// Victims stay: nobody is evicted.
-	plugin.Executor.PreemptPod = func(context.Context, preemption.Candidate, preemption.ExecutorPreemptor, *v1.Pod, string) error {
-		return nil
-	}
+	evictNobody(plugin)
 	return recorder
 }
 
@@ -44,15 +41,13 @@ func (r *preemptionRecorder) GetOffsetAndNumCandidates(nodes int32) (int32, int3
 	return 0, nodes
 }
 
-func (r *preemptionRecorder) SelectVictimsOnNode(ctx context.Context, state fwk.CycleState, pod *v1.Pod, node fwk.NodeInfo,
-	pdbs []*policy.PodDisruptionBudget) ([]*v1.Pod, int, *fwk.Status) {
-	victims, violations, status := r.Interface.SelectVictimsOnNode(ctx, state, pod, node, pdbs)
+// remember keeps the victims on a node, if they would help.
+func (r *preemptionRecorder) remember(node fwk.NodeInfo, victims []*v1.Pod, violations int, status *fwk.Status) {
 	if status.IsSuccess() && len(victims) > 0 {
 		r.mutex.Lock()
 		defer r.mutex.Unlock()
 		r.candidates[node.Node().Name] = &extenderv1.Victims{Pods: victims, NumPDBViolations: int64(violations)}
 	}
-	return victims, violations, status
 }
 
 func (r *preemptionRecorder) reset() {

@@ -17,7 +17,6 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
-	resourceslicetracker "k8s.io/dynamic-resource-allocation/resourceslice/tracker"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
@@ -30,59 +29,71 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/feature"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/nodevolumelimits"
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
-	"k8s.io/kubernetes/pkg/scheduler/util/assumecache"
 )
+
+// apiServer is a fake one with the objects of a cluster, and what all profiles share to watch it.
+type apiServer struct {
+	client  *fake.Clientset
+	factory informers.SharedInformerFactory
+	writes  *claimWrites
+	manager deviceManager
+	waits   *handlerTracker
+}
+
+func newAPIServer(ctx context.Context, c *cluster) (*apiServer, error) {
+	client := fake.NewClientset(c.all...)
+	a := &apiServer{client: client, factory: informers.NewSharedInformerFactory(client, 0), writes: &claimWrites{}}
+	client.PrependReactor("*", "resourceclaims", a.writes.react)
+	a.waits = trackHandlers(a.factory)
+	var err error
+	a.manager, a.waits.devices, err = newDeviceManager(ctx, c, client, a.factory)
+	return a, err
+}
 
 // profileScheduler is one profile's framework over one cluster. Only the loop around the framework is ours.
 type profileScheduler struct {
 	framework.Framework
-	cache     schedulercache.Cache
-	snapshot  *schedulercache.Snapshot
-	nodeNames []string
-	recorder  *preemptionRecorder
+	*apiServer
+	cache        schedulercache.Cache
+	snapshot     *schedulercache.Snapshot
+	nodeNames    []string
+	recorder     *preemptionRecorder
+	devices      *dynamicresources.DynamicResources
+	recordEvents *eventRecorder
 }
 
 // newScheduler follows scheduler.New, without the queue's loop and without event handlers: the cache is filled here,
 // in the order of the objects, so that nothing depends on the order in which informers deliver.
-func newScheduler(ctx context.Context, c *cluster, profile *config.KubeSchedulerProfile) (*profileScheduler, error) {
+func newScheduler(ctx context.Context, a *apiServer, c *cluster, profile *config.KubeSchedulerProfile) (*profileScheduler, error) {
 	logger := klog.FromContext(ctx)
-	client := fake.NewClientset(c.all...)
-	factory := informers.NewSharedInformerFactory(client, 0)
-	handlers := trackHandlers(factory)
-
-	claimInformer := factory.Resource().V1().ResourceClaims().Informer()
-	claimCache := assumecache.NewAssumeCache(logger, claimInformer, "ResourceClaim", "", nil)
-	slices, err := resourceslicetracker.StartTracker(ctx, resourceslicetracker.Options{
-		EnableConsumableCapacity: true,
-		SliceInformer:            factory.Resource().V1().ResourceSlices(),
-		KubeClient:               client,
-	})
-	if err != nil {
-		return nil, err
-	}
 	s := &profileScheduler{
-		cache:    schedulercache.New(ctx, nil, false),
-		snapshot: schedulercache.NewEmptySnapshot(),
+		apiServer:    a,
+		cache:        newCache(ctx),
+		snapshot:     schedulercache.NewEmptySnapshot(),
+		recordEvents: &eventRecorder{},
 	}
 	registry := plugins.NewInTreeRegistry()
 	registry[defaultpreemption.Name] = s.newPreemption
-	s.Framework, err = frameworkruntime.NewFramework(ctx, registry, profile,
-		frameworkruntime.WithClientSet(client),
-		frameworkruntime.WithEventRecorder(noEvents{}),
-		frameworkruntime.WithInformerFactory(factory),
-		frameworkruntime.WithSharedDRAManager(dynamicresources.NewDRAManager(ctx, claimCache, slices, factory)),
-		frameworkruntime.WithSharedCSIManager(nodevolumelimits.NewCSIManager(factory.Storage().V1().CSINodes().Lister())),
+	registry[dynamicresources.Name] = s.newDynamicResources
+	options := append(versionOptions(s.snapshot),
+		frameworkruntime.WithClientSet(a.client),
+		frameworkruntime.WithEventRecorder(s.recordEvents),
+		frameworkruntime.WithInformerFactory(a.factory),
+		frameworkruntime.WithSharedDRAManager(a.manager),
+		frameworkruntime.WithSharedCSIManager(nodevolumelimits.NewCSIManager(a.factory.Storage().V1().CSINodes().Lister())),
 		frameworkruntime.WithSnapshotSharedLister(s.snapshot),
-		frameworkruntime.WithPodNominator(queue.NewSchedulingQueue(nil, factory)),
+		frameworkruntime.WithPodNominator(queue.NewSchedulingQueue(nil, a.factory)),
 		frameworkruntime.WithWaitingPods(frameworkruntime.NewWaitingPodsMap()),
 		frameworkruntime.WithPodsInPreBind(frameworkruntime.NewPodsInPreBindMap()),
 		frameworkruntime.WithPodGroupManager(s.cache),
 	)
+	var err error
+	s.Framework, err = frameworkruntime.NewFramework(ctx, registry, profile, options...)
 	if err != nil {
 		return nil, err
 	}
-	factory.Start(ctx.Done())
-	if err := handlers.wait(ctx, factory); err != nil {
+	a.factory.Start(ctx.Done())
+	if err := a.waits.wait(ctx, a.factory); err != nil {
 		return nil, err
 	}
 	for _, node := range c.nodes {
@@ -122,6 +133,7 @@ func (s *profileScheduler) bind(ctx context.Context, pod *v1.Pod, node string) e
 // are filled by such handlers, after the informers themselves have synced.
 type handlerTracker struct {
 	registrations []cache.ResourceEventHandlerRegistration
+	devices       func() bool
 }
 
 type trackedInformer struct {
@@ -163,9 +175,22 @@ func (t *handlerTracker) wait(ctx context.Context, factory informers.SharedInfor
 				return false, nil
 			}
 		}
-		return true, nil
+		return t.devices(), nil
 	})
 }
+
+// eventRecorder throws events away. The one event that a pod waits for its devices ends the waiting.
+type eventRecorder struct {
+	noEvents
+	waiting context.CancelFunc
+}
+
+func (r *eventRecorder) Eventf(_, _ runtime.Object, _, reason, _, _ string, _ ...interface{}) {
+	if reason == "BindingConditionsPending" {
+		r.waiting()
+	}
+}
+func (r *eventRecorder) WithLogger(klog.Logger) events.EventRecorderLogger { return r }
 
 // noEvents throws events away.
 type noEvents struct{}
