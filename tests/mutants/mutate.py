@@ -94,6 +94,10 @@ def _functions(node: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef
             yield from _functions(child)
 
 
+_ASSERTION = "strict"
+"""An argument of zip() that asserts what holds anyway."""
+
+
 def _within(statement: ast.stmt) -> Iterator[_Spot]:
     """A statement and what is in it, without messages to people and annotations."""
     if _is_about_people(statement):
@@ -112,6 +116,8 @@ def _below(node: ast.AST) -> Iterator[_Spot]:
         yield node
         for child in ast.iter_child_nodes(node):
             yield from _below(child)
+    elif isinstance(node, ast.keyword) and node.arg == _ASSERTION:
+        return
     elif isinstance(node, ast.keyword | ast.comprehension | ast.match_case | ast.ExceptHandler | ast.withitem):
         for child in ast.iter_child_nodes(node):
             yield from _below(child)
@@ -121,6 +127,8 @@ def _is_about_people(statement: ast.stmt) -> bool:
     """Logging, docstrings of attributes, declarations, and what is for the type checker."""
     if isinstance(statement, ast.Import | ast.ImportFrom | ast.Pass | ast.Global | ast.Nonlocal):
         return True
+    if isinstance(statement, ast.If) and not statement.orelse:
+        return all(map(_is_about_people, statement.body))
     if not isinstance(statement, ast.Expr):
         return False
     called = statement.value

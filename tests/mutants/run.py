@@ -195,6 +195,8 @@ class Runner:
         known = self._sound.get(tests)
         if known is None:
             known, said = run_tests(copy, tests)
+            if not known:  # a busy machine delays tests of real processes
+                known, said = run_tests(copy, tests)
             self._sound[tests] = known
             if not known:
                 self.broken.append(f"{' '.join(tests)}: {said}")
