@@ -3,6 +3,7 @@
 import re
 import shlex
 from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
 
 import click
@@ -112,7 +113,7 @@ def test_what_a_page_has_one_type_is_a_command_with_its_options(page: Path, line
     if line in NOT_THERE_YET:
         return
     command: click.Command = main
-    words = shlex.split(line, comments=True)[1:]
+    words = list(takewhile(lambda word: word != "|", shlex.split(line, comments=True)[1:]))
     while isinstance(command, click.Group) and words and not words[0].startswith("-"):
         context = click.Context(command)
         child = command.get_command(context, words[0])

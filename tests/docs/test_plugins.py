@@ -164,7 +164,7 @@ def test_what_the_page_says_can_be_read_is_there() -> None:
     named = [cell for heading in ("of the pod", "of all nodes", "of one node") for cell, _ in rows(heading)]
     asked = re.findall(r"`(pod|view|node)\.(\w+)", " ".join(named))
     assert len(asked) > 25
-    fields = set(PodClass.__dataclass_fields__)
+    fields = set(PodClass.__struct_fields__)
     missing = [f"{of}.{name}" for of, name in asked if not hasattr(things[of], name) and name not in fields]
     assert missing == []
 
