@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from device_builders import DRIVER, claim, device, device_class, exactly, first_of, model, slice_of
 from situate.core.devices.allocated import AllocatedDevices
-from situate.core.devices.allocator import NoSolution, TimedOutError, allocate
+from situate.core.devices.allocator import NoSolution, allocate
+from situate.core.devices.budget import NO_LIMIT, SearchBudget, TimedOutError
 from situate.core.devices.errors import AllocationError
 from situate.core.devices.inventory import Inventory, NodeFacts
 from situate.core.devices.requests import AllocatorInputs
@@ -31,9 +33,9 @@ class World:
         answers = SelectorAnswers(selector_compiler(rules.devices))
         self.inputs = AllocatorInputs({"gpu": device_class()}, answers, rules.devices)
 
-    def results(self, *claims: ResourceClaim, steps: int = 0) -> list[AllocationResult] | NoSolution:
+    def results(self, *claims: ResourceClaim, work: int = NO_LIMIT) -> list[AllocationResult] | NoSolution:
         pools = [(pool, self.allocated.of(pool.id)) for pool in self.inventory.pools(N1)]
-        found = allocate(claims, pools, self.inputs, steps)
+        found = allocate(claims, pools, replace(self.inputs, budget=SearchBudget(work)))
         if isinstance(found, NoSolution):
             return found
         return allocation_results(found, claims, [pool for pool, _ in pools], "n1", self.inputs)
@@ -193,10 +195,10 @@ def test_an_alternative_that_would_exceed_the_limit_is_skipped() -> None:
     assert found.devices.results[-1].request == "b/few"
 
 
-def test_the_search_is_limited_in_steps() -> None:
+def test_the_work_of_a_search_is_limited() -> None:
     asks = claim("c", *[exactly(f"r{at}", count=3) for at in range(4)])
     with pytest.raises(TimedOutError):
-        World(gpus(*["a"] * 11)).results(asks, steps=1000)
+        World(gpus(*["a"] * 11)).results(asks, work=1000)
 
 
 # -- shared counters ---------------------------------------------------------------------------------------------------

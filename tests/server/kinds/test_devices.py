@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
 
 from server.kinds.checking import found_by
-from situate.server.kinds.resource import resourceclaim, resourceslice
+from situate.server.kinds.resource import deviceclass, resourceclaim, resourceslice
 
 REQUESTS = [
     {"name": "r", "exactly": {"deviceClassName": "c"}},
@@ -158,3 +159,21 @@ def test_a_slice_that_is_not(spec: dict[str, Any], where: str, message: str) -> 
     found = sliced(**spec)
     assert [field for field, _ in found] == [where]
     assert message in found[0][1]
+
+
+def test_long_expressions_are_refused_before_they_are_compiled() -> None:
+    """Each is short enough; together they would keep everybody waiting for a minute."""
+    texts = [f"{'[1].all(x,x==1)&&' * 500}{at} == {at}" for at in range(300)]
+    requests = [
+        {"name": f"r{at}", "exactly": {"deviceClassName": "c", "selectors": [{"cel": {"expression": text}}]}}
+        for at, text in enumerate(texts)
+    ]
+    claim = {"metadata": {"name": "c"}, "spec": {"devices": {"requests": requests}}}
+    started = time.process_time()
+    [found] = found_by(resourceclaim.KIND.strategy.validate, claim)
+    message = "Forbidden: the CEL expressions may have 16384 characters together"
+    assert (found.field, found.message) == ("spec.devices.requests", message)
+    device_class = {"metadata": {"name": "c"}, "spec": {"selectors": [{"cel": {"expression": text}} for text in texts]}}
+    [found] = found_by(deviceclass.KIND.strategy.validate, device_class)
+    assert (found.field, found.message) == ("spec.selectors", message)
+    assert time.process_time() - started < 1.0

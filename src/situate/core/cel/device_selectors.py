@@ -60,12 +60,12 @@ class DeviceSelector:
         """Whether the device matches; raises EvaluationError."""
         return self.evaluate(device)[0]
 
-    def evaluate(self, device: DeviceView) -> tuple[bool, int]:
-        """Whether the device matches, and what it cost to find out."""
+    def evaluate(self, device: DeviceView, limit: int = COST_LIMIT) -> tuple[bool, int]:
+        """Whether the device matches, and what it cost to find out; raises EvaluationError."""
         variables = _variables(device, self._dynamic)
         if isinstance(variables, ErrorValue):
             raise EvaluationError(variables.message)
-        value, cost = self._expression.evaluate(variables, COST_LIMIT)
+        value, cost = self._expression.evaluate(variables, limit)
         if value is True or value is False:
             return value, cost
         raise EvaluationError(_not_a_bool(value), cost)

@@ -1,8 +1,7 @@
 """The search for devices: the first complete solution for the claims of a pod on one node, in kube-scheduler's order.
 
 It goes depth first through claims, requests, alternatives and devices, and takes back what led nowhere. It is
-exhaustive, so it may take exponential time: a limit of steps stands for kube-scheduler's deadline, because the core has
-no clock.
+exhaustive, so it may take exponential time, and ends when its budget is spent.
 """
 
 from __future__ import annotations
@@ -12,16 +11,12 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from situate.core.devices.allocated import PoolUse
+from situate.core.devices.budget import TimedOutError
 from situate.core.devices.capacity import is_left
 from situate.core.devices.errors import AllocationError
 from situate.core.devices.inventory import Pool, PoolDevice
 from situate.core.devices.requests import MOST_DEVICES, AllocatorInputs, ClaimAsks, DeviceAsk, Taken, claim_asks
 from situate.core.model.devices import DeviceTaint, DeviceToleration, ResourceClaim
-
-STEPS_PER_SECOND: Final = 100_000
-"""How many steps of the search count as one second of filterTimeout."""
-
-NO_LIMIT: Final = 0
 
 _PREVENTING: Final = ("NoSchedule", "NoExecute")
 
@@ -47,10 +42,6 @@ class NoSolution:
     invalid_pools: bool = False
 
 
-class TimedOutError(AllocationError):
-    """The search took more steps than it may."""
-
-
 class _TooManyDevicesError(Exception):
     """The result of a claim would get too long. Other devices do not help; another alternative may."""
 
@@ -59,10 +50,9 @@ def allocate(
     claims: Sequence[ResourceClaim],
     pools: Sequence[tuple[Pool, PoolUse]],
     inputs: AllocatorInputs,
-    steps: int = NO_LIMIT,
 ) -> Solution | NoSolution:
-    """Raises AllocationError if the claims cannot be judged."""
-    return _Search(claims, pools, inputs, steps).run()
+    """Raises AllocationError if the claims cannot be judged, TimedOutError if that is too much work."""
+    return _Search(claims, pools, inputs).run()
 
 
 @dataclass(slots=True)
@@ -81,9 +71,9 @@ class _Search:
         claims: Sequence[ResourceClaim],
         pools: Sequence[tuple[Pool, PoolUse]],
         inputs: AllocatorInputs,
-        steps: int,
     ) -> None:
         self._rules = inputs.rules
+        self._budget = inputs.budget
         self._invalid = any(pool.invalid for pool, _ in pools)
         self._pools = pools
         self._devices: list[PoolDevice] = []
@@ -102,8 +92,6 @@ class _Search:
         """Shared devices that were picked: what each pick consumes."""
         self._available: dict[int, dict[tuple[str, str], int]] = {}
         """By pool: what is left of its counters."""
-        self._steps = steps
-        self._left = steps
 
     def run(self) -> Solution | NoSolution:
         try:
@@ -115,12 +103,6 @@ class _Search:
         if solved:
             return tuple(tuple(picks) for picks in self._picks)
         return NoSolution(self._invalid)
-
-    def _step(self) -> None:
-        if self._steps:
-            self._left -= 1
-            if self._left < 0:
-                raise TimedOutError
 
     # -- requests --------------------------------------------------------------------------------------------------
 
@@ -151,7 +133,7 @@ class _Search:
 
     def _devices_for(self, claim: int, request: int, alternative: int, taken: int, start: int) -> bool:
         """Find the remaining devices of a request, from a position on, and a solution for all that follows."""
-        self._step()
+        self._budget.spend(1)
         ask = self._claims[claim].requests[request][alternative]
         if ask.all is not None and not ask.all:
             return False
@@ -164,6 +146,7 @@ class _Search:
             return taking is not None and self._go_on(claim, request, alternative, taken, 0, taking)
         for at in range(start, len(self._devices)):
             one = self._devices[at]
+            self._budget.spend(1)
             if self._in_use(claim, ask, at, one):
                 continue
             pool = self._pools[self._pool_at[at]][0]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from situate.core.devices.allocated import PoolUse
+from situate.core.devices.budget import UNLIMITED, SearchBudget
 from situate.core.devices.capacity import Amount, consumption, is_left
 from situate.core.devices.constraints import ClaimConstraint, constraint
 from situate.core.devices.errors import AllocationError
@@ -42,6 +43,7 @@ class AllocatorInputs:
     classes: Mapping[str, DeviceClass]
     answers: SelectorAnswers
     rules: DeviceRules
+    budget: SearchBudget = UNLIMITED
 
 
 @dataclass(eq=False, slots=True)
@@ -98,7 +100,7 @@ class DeviceAsk:
             for number, selector in enumerate(selectors):
                 expression = "" if selector.cel is None else selector.cel.expression
                 try:
-                    if not self.inputs.answers.matches(expression, one):
+                    if not self.inputs.answers.matches(expression, one, self.inputs.budget):
                         return False
                 except SelectorFailedError as failure:
                     raise AllocationError(self._failed(f"{whose}: selector #{number}", failure, pool, one)) from None
@@ -218,6 +220,7 @@ def _all_devices(ask: DeviceAsk, where: str, pools: Sequence[tuple[Pool, PoolUse
             told = f"asks for all devices, but resource pool {pool.driver}/{pool.name} is currently {state}"
             raise AllocationError(f"{where}: {told}")
         for at, one in enumerate(pool.devices, start):
+            ask.inputs.budget.spend(1)
             if not ask.selects(at, pool, one):
                 continue
             taken = ask.takes(at, one)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Protocol
 
+from situate.core.devices.budget import UNLIMITED, SearchBudget, TimedOutError
 from situate.core.devices.inventory import PoolDevice
 from situate.core.model.devices import Device
 
 
 class CompiledSelector(Protocol):
-    def matches(self, device: Device, driver: str) -> bool:
-        """Raises SelectorFailedError."""
+    def matches(self, device: Device, driver: str, budget: SearchBudget = UNLIMITED) -> bool:
+        """Raises SelectorFailedError, or TimedOutError if the budget does not allow to find out."""
 
 
 class SelectorFailedError(Exception):
@@ -28,6 +29,8 @@ Compile = Callable[[str], CompiledSelector]
 
 REMEMBERED: Final = 1 << 20
 """How many answers are remembered."""
+REMEMBERED_TEXT: Final = 1 << 20
+"""How many characters the expressions may have together whose answers are remembered."""
 
 
 class SelectorAnswers:
@@ -35,24 +38,38 @@ class SelectorAnswers:
 
     def __init__(self, compile_selector: Compile) -> None:
         self._compile = compile_selector
-        self._answers: dict[str, dict[int, bool | SelectorFailedError]] = {}
+        self._answers: dict[str, dict[int, bool | SelectorFailedError | TimedOutError]] = {}
         self._compiled: dict[str, CompiledSelector | SelectorFailedError] = {}
         self._count = 0
+        self._text = 0
+        self.asked = 0
+        """How many answers had to be found out."""
 
-    def matches(self, expression: str, one: PoolDevice) -> bool:
-        """Raises SelectorFailedError."""
+    def matches(self, expression: str, one: PoolDevice, budget: SearchBudget = UNLIMITED) -> bool:
+        """Raises SelectorFailedError, or TimedOutError if the budget does not allow to find out."""
         answers = self._answers.get(expression)
         if answers is None:
+            self._text += len(expression)
+            if self._text > REMEMBERED_TEXT:
+                self.forget()
+                self._text = len(expression)
             answers = self._answers[expression] = {}
         answer = answers.get(one.content)
         if answer is None:
-            answer = self._ask(expression, one)
+            fresh = budget.is_fresh
+            self.asked += 1
+            try:
+                answer = self._ask(expression, one, budget)
+            except TimedOutError as timed_out:
+                if not fresh:
+                    raise
+                answer = timed_out.with_traceback(None)
             self._count += 1
             if self._count > REMEMBERED:
                 self.forget()
             else:
                 answers[one.content] = answer
-        if isinstance(answer, SelectorFailedError):
+        if isinstance(answer, (SelectorFailedError, TimedOutError)):
             raise answer
         return answer
 
@@ -60,15 +77,16 @@ class SelectorAnswers:
         self._answers.clear()
         self._compiled.clear()
         self._count = 0
+        self._text = 0
 
-    def _ask(self, expression: str, one: PoolDevice) -> bool | SelectorFailedError:
+    def _ask(self, expression: str, one: PoolDevice, budget: SearchBudget) -> bool | SelectorFailedError:
         try:
             compiled = self._compiled.get(expression)
             if compiled is None:
                 compiled = self._compile_once(expression)
             if isinstance(compiled, SelectorFailedError):
                 return compiled
-            return compiled.matches(one.device, one.slice.spec.driver)
+            return compiled.matches(one.device, one.slice.spec.driver, budget)
         except SelectorFailedError as failure:
             return failure.with_traceback(None)
 

@@ -52,6 +52,8 @@ from situate.core.state.cluster import FINISHED_PHASES, Cluster
 
 BATCH: Final = 1_024
 """How many pods are decided in one step at most, so that the next changes are seen in between."""
+DEVICE_WORK: Final = 100_000
+"""After how much work for devices a step decides on no further pod, for the same reason."""
 
 
 class Engine:
@@ -112,7 +114,11 @@ class Engine:
         self._wake(now)
         self.queue.flush(now)
         # 4. Decide on the due pods, in order, up to the batch limit.
+        devices = self.cluster.objects.devices
+        most_work = devices.work + DEVICE_WORK
         for _ in range(0 if self.paused else self._batch):
+            if devices.work > most_work:
+                break
             entry = self.queue.pop(now)
             if entry is None:
                 break

@@ -13,7 +13,7 @@ from typing import ClassVar, Final
 import numpy as np
 
 from situate.core.contract import FAILED, FITS, Failure, NodeFailures, Reason, Refusal, Scores, Verdict, Wake, WakeEvent
-from situate.core.devices.allocator import STEPS_PER_SECOND
+from situate.core.devices.budget import WORK_PER_SECOND
 from situate.core.model.duration import MINUTE, SECOND, Duration, format_duration
 from situate.core.model.field_errors import child, invalid
 from situate.core.plugins.support.arguments import PluginArgs
@@ -39,7 +39,7 @@ BINDING_TIMEOUT: Final = 10 * MINUTE
 
 
 class DynamicResourcesArgs(PluginArgs, frozen=True, kw_only=True):
-    """`filter_timeout` limits the steps of a search, not its time: see STEPS_PER_SECOND."""
+    """`filter_timeout` limits the work of an attempt on all nodes, not its time on one: see WORK_PER_SECOND."""
 
     filter_timeout: Duration = FILTER_TIMEOUT
     binding_timeout: Duration = BINDING_TIMEOUT
@@ -59,8 +59,8 @@ class DynamicResourcesArgs(PluginArgs, frozen=True, kw_only=True):
 class DynamicResources:
     """Kubernetes' plugin scores every pod; without alternatives the score is 0."""
 
-    steps: int = FILTER_TIMEOUT * STEPS_PER_SECOND // SECOND
-    """How many steps one search may take; 0: any number."""
+    work: int = FILTER_TIMEOUT * WORK_PER_SECOND // SECOND
+    """How much work the searches of one attempt may be, beside a share for each node; 0: any amount."""
     rules: DeviceRules = DEFAULT.devices
     filters: bool = True
     """Whether it searches devices before it scores. Where filter is disabled, every node scores 0."""
@@ -85,14 +85,14 @@ class DynamicResources:
 
     @classmethod
     def from_args(cls, args: DynamicResourcesArgs, points: frozenset[str]) -> DynamicResources:
-        return cls(args.filter_timeout * STEPS_PER_SECOND // SECOND, filters="filter" in points)
+        return cls(args.filter_timeout * WORK_PER_SECOND // SECOND, filters="filter" in points)
 
     def with_rules(self, rules: KubernetesRules) -> DynamicResources:
         return replace(self, rules=rules.devices)
 
     @property
     def searching(self) -> Searching:
-        return Searching(selector_compiler(self.rules), self.rules, self.steps)
+        return Searching(selector_compiler(self.rules), self.rules, self.work)
 
     def wakes(self, pod: PodClass, event: WakeEvent) -> bool:
         return device_hint(pod, event)

@@ -6,12 +6,14 @@ the cluster marks the node's row. `claims_version` moves when a claim changed so
 
 from __future__ import annotations
 
+from hashlib import blake2b
 from typing import Final, TypeAlias
 
 import msgspec
 
 from situate.core.devices.allocated import AllocatedDevices, PoolUse, pools_of
 from situate.core.devices.allocator import NoSolution, Solution
+from situate.core.devices.budget import TimedOutError
 from situate.core.devices.extended import CLAIM_ANNOTATION, IN_MEMORY_NAME, ExtendedResources
 from situate.core.devices.inventory import Inventory, NodeFacts, Pool
 from situate.core.devices.selectors import Compile, SelectorAnswers
@@ -35,6 +37,8 @@ OUTCOMES: Final = 1 << 16
 SPECS: Final = 1 << 16
 """How many specs of claims are recognised when they come again."""
 
+DIGEST_BYTES: Final = 16
+
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -57,10 +61,13 @@ class DeviceObjects:
         """How many objects came, changed or went."""
         self.touched: dict[str, None] = {}
         """Names of nodes whose devices changed since the cluster last looked."""
-        self.outcomes: dict[tuple[object, ...], Outcome] = {}
+        self.outcomes: dict[tuple[object, ...], Outcome | TimedOutError] = {}
         """What searches found, by what they read."""
+        self.work = 0
+        """How much work searches have been so far."""
         self._answers: SelectorAnswers | None = None
         self._specs: dict[bytes, int] = {}
+        """By digest: a spec may be large, and this outlives it."""
         self._last_spec = 0
 
     @property
@@ -96,7 +103,7 @@ class DeviceObjects:
 
     def spec_id(self, spec: ResourceClaimSpec) -> int:
         """A number for the content of a claim's spec."""
-        key = _encode(spec)
+        key = blake2b(_encode(spec), digest_size=DIGEST_BYTES).digest()
         found = self._specs.get(key)
         if found is None:
             if len(self._specs) >= SPECS:
@@ -105,7 +112,7 @@ class DeviceObjects:
             found = self._specs[key] = self._last_spec
         return found
 
-    def remember(self, key: tuple[object, ...], outcome: Outcome) -> None:
+    def remember(self, key: tuple[object, ...], outcome: Outcome | TimedOutError) -> None:
         if len(self.outcomes) >= OUTCOMES:
             self.outcomes.clear()
         self.outcomes[key] = outcome

@@ -14,7 +14,8 @@ from msgspec.structs import replace
 
 from situate.core.contract import FAILED, FITS, Failure, Refusal
 from situate.core.devices.allocated import PoolUse
-from situate.core.devices.allocator import NoSolution, Solution, TimedOutError, allocate
+from situate.core.devices.allocator import NoSolution, Solution, allocate
+from situate.core.devices.budget import WORK_PER_NODE, SearchBudget, TimedOutError
 from situate.core.devices.claims import (
     ClaimProblemError,
     binding_failed,
@@ -56,7 +57,8 @@ class Searching:
 
     compile_selector: Compile
     rules: DeviceRules
-    steps: int
+    work: int
+    """See DynamicResources.work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,8 +176,9 @@ class RowJudge:
         self._nodes = view.cluster.nodes.objects
         self._bound = tuple(claim for claim in demand.claims if claim.status.allocation is not None)
         self._failed = tuple(claim for claim in self._bound if binding_failed(claim))
+        self._budget = SearchBudget(searching.work and searching.work + WORK_PER_NODE * view.size)
         self._inputs = AllocatorInputs(
-            self._devices.classes, self._devices.answers(searching.compile_selector), searching.rules
+            self._devices.classes, self._devices.answers(searching.compile_selector), searching.rules, self._budget
         )
         self._variants: dict[tuple[str, ...], tuple[ExtendedResourceClaim, int]] = {}
         self._plain = not self._bound and not demand.extended
@@ -191,7 +194,7 @@ class RowJudge:
             except AllocationError:
                 return FAILED
             found = self._devices.outcomes.get(self._key(self._demand.specs, pools))
-            if found is not None:
+            if found is not None and not isinstance(found, TimedOutError):
                 return _code(found)
         return self.answer(row).code
 
@@ -246,12 +249,29 @@ class RowJudge:
         pools = self._pools(facts)
         key = self._key(specs, pools)
         found = self._devices.outcomes.get(key)
+        if isinstance(found, TimedOutError):
+            raise found
         if found is None:
-            found = allocate(claims, pools, self._inputs, self._searching.steps)
+            found = self._searched(claims, pools, key)
             if not isinstance(found, NoSolution):
                 self._results(found, claims, [pool for pool, _ in pools], facts.name)  # an error fails the pod
             self._devices.remember(key, found)
         return found
+
+    def _searched(
+        self, claims: Sequence[ResourceClaim], pools: Sequence[tuple[Pool, PoolUse]], key: tuple[object, ...]
+    ) -> Outcome:
+        budget, answers = self._budget, self._inputs.answers
+        left, asked, fresh = budget.left, answers.asked, budget.is_fresh
+        try:
+            return allocate(claims, pools, self._inputs)
+        except TimedOutError as timed_out:
+            # If a selector was asked, the next attempt knows its answer and gets further.
+            if fresh and answers.asked == asked:
+                self._devices.remember(key, timed_out.with_traceback(None))
+            raise
+        finally:
+            self._devices.work += left - budget.left
 
     def _pools(self, facts: NodeFacts) -> list[tuple[Pool, PoolUse]]:
         """The pools of a node, with what is in use. Raises AllocationError."""
@@ -259,7 +279,7 @@ class RowJudge:
         return [(pool, claimed.get(pool.id, use)) for pool, use in pools] if claimed else pools
 
     def _key(self, specs: tuple[int, ...], pools: Sequence[tuple[Pool, PoolUse]]) -> tuple[object, ...]:
-        return (specs, self._searching.steps, *[(pool.content, use.key) for pool, use in pools])
+        return (specs, *[(pool.content, use.key) for pool, use in pools])
 
     def allocations(self, row: int, answer: Answer) -> list[AllocationResult]:
         """The results for the claims of an answer."""

@@ -5,9 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-from situate.core.cel.device_selectors import AttributeValue, DeviceSelector, DeviceView, Version, compile_selector
+from situate.core.cel.device_selectors import (
+    COST_LIMIT,
+    AttributeValue,
+    DeviceSelector,
+    DeviceView,
+    Version,
+    compile_selector,
+)
 from situate.core.cel.errors import CompileError, EvaluationError
 from situate.core.cel.libraries.quantity import Quantity
+from situate.core.devices.budget import UNLIMITED, WORK_PER_COST, SearchBudget
 from situate.core.devices.selectors import Compile, SelectorFailedError
 from situate.core.model.devices import Device, DeviceAttribute
 from situate.core.versions import DeviceRules
@@ -17,10 +25,14 @@ from situate.core.versions import DeviceRules
 class _Selector:
     compiled: DeviceSelector
 
-    def matches(self, device: Device, driver: str) -> bool:
+    def matches(self, device: Device, driver: str, budget: SearchBudget = UNLIMITED) -> bool:
+        limit = budget.cost_limit(COST_LIMIT)
         try:
-            return self.compiled.matches(device_view(device, driver))
+            matches, cost = self.compiled.evaluate(device_view(device, driver), limit)
+            budget.spend(cost * WORK_PER_COST)
+            return matches
         except EvaluationError as error:
+            budget.spend(error.cost * WORK_PER_COST)
             raise SelectorFailedError(f"CEL runtime error: {error}", at_runtime=True) from None
 
 

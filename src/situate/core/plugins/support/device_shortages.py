@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Final
 
 from situate.core.contract import Failure, Refusal
 from situate.core.devices.allocated import PoolUse
 from situate.core.devices.allocator import NoSolution, allocate
+from situate.core.devices.budget import SearchBudget
 from situate.core.devices.errors import AllocationError
 from situate.core.devices.inventory import Pool
 from situate.core.devices.requests import AllocatorInputs
@@ -19,8 +21,8 @@ from situate.core.state.view import View
 
 Pools = Sequence[tuple[Pool, PoolUse]]
 
-TRIED_STEPS: Final = 20_000
-"""How many steps a search may take that only tries out a change."""
+TRIED_WORK: Final = 200_000
+"""How much work a search may be that only tries out a change."""
 
 
 class DeviceJudge(RowJudge):
@@ -59,10 +61,13 @@ class DeviceJudge(RowJudge):
         facts = self._facts(row)
         return [] if facts is None else self._devices.pools(facts)
 
+    def _trying(self) -> AllocatorInputs:
+        return replace(self._inputs, budget=SearchBudget(TRIED_WORK))
+
     def can_allocate(self, claims: Sequence[ResourceClaim], pools: Pools) -> bool:
         """Whether these pools can give these claims their devices."""
         try:
-            found = allocate(claims, pools, self._inputs, TRIED_STEPS)
+            found = allocate(claims, pools, self._trying())
         except AllocationError:
             return False
         return not isinstance(found, NoSolution)
@@ -70,7 +75,7 @@ class DeviceJudge(RowJudge):
     def problem(self, claims: Sequence[ResourceClaim], pools: Pools) -> str:
         """Why these claims cannot be judged on these pools; empty if they can."""
         try:
-            allocate(claims, pools, self._inputs, TRIED_STEPS)
+            allocate(claims, pools, self._trying())
         except AllocationError as error:
             return str(error) or "timed out"
         return ""

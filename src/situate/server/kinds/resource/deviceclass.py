@@ -9,6 +9,7 @@ from situate.server.kinds.names import MAX_SUBDOMAIN, subdomain, too_long_text
 from situate.server.kinds.resource.resourceclaim import (
     MAX_CONFIGS,
     config_problems,
+    expressions_fit,
     selector_problems,
 )
 from situate.server.kinds.strategy import Strategy, again
@@ -27,7 +28,9 @@ def _class_name(name: str) -> tuple[str, ...]:
 
 def _validate_class(obj: Object, causes: Causes) -> None:
     spec = obj.get("spec", {})
-    selector_problems(spec.get("selectors", ()), "spec.selectors", causes)
+    selectors = spec.get("selectors", ())
+    if expressions_fit(selectors, "spec.selectors", causes):
+        selector_problems(selectors, "spec.selectors", causes)
     configs = spec.get("config", ())
     causes.at_most(MAX_CONFIGS, configs, "spec.config")
     for index, config in enumerate(configs):

@@ -4,7 +4,7 @@ The cost of a CEL expression is not estimated.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
@@ -28,6 +28,9 @@ MAX_SELECTORS: Final = 32
 MAX_CONSTRAINTS: Final = 32
 MAX_CONFIGS: Final = 32
 MAX_EXPRESSION: Final = 10 * 1024
+MAX_EXPRESSIONS: Final = 16 * 1024
+"""How many characters the different expressions of one object may have together. Kubernetes has no such limit. Here all
+requests wait while an expression is compiled, which takes up to 20 µs a character."""
 MAX_RESERVED: Final = 256
 MAX_RESULTS: Final = 32
 MAX_CONDITIONS: Final = 4
@@ -93,6 +96,8 @@ def _validate_claim(obj: Object, causes: Causes) -> None:
 
 def validate_devices(devices: Mapping[str, Any], path: str, causes: Causes) -> None:
     requests = devices.get("requests", ())
+    if not expressions_fit(_selectors(requests), f"{path}.requests", causes):
+        return
     _each_once(requests, MAX_REQUESTS, f"{path}.requests", causes)
     known = _request_names(requests)
     for kind, limit in (("constraints", MAX_CONSTRAINTS), ("config", MAX_CONFIGS)):
@@ -193,6 +198,21 @@ def selector_problems(these: Sequence[Mapping[str, Any]], path: str, causes: Cau
             causes.too_long(f"{path}[{index}].cel.expression", MAX_EXPRESSION)
         else:
             _expression(one["cel"].get("expression", ""), f"{path}[{index}].cel.expression", causes)
+
+
+def expressions_fit(these: Iterable[Mapping[str, Any]], path: str, causes: Causes) -> bool:
+    """Whether the expressions of all selectors of an object are short enough to be compiled."""
+    texts = {(one.get("cel") or {}).get("expression", "") for one in these}
+    if sum(map(len, texts)) <= MAX_EXPRESSIONS:
+        return True
+    causes.forbidden(path, f"the CEL expressions may have {MAX_EXPRESSIONS} characters together")
+    return False
+
+
+def _selectors(requests: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    for request in requests:
+        for one in (request.get("exactly") or {}, *request.get("firstAvailable", ())):
+            yield from one.get("selectors", ())
 
 
 def _expression(text: str, path: str, causes: Causes) -> None:
