@@ -80,7 +80,20 @@ docs: $(VENV)/.ready-dev  ## (part of check) Check the docs against the program
 	@echo "check: docs"
 	@$(BIN)/python -m pytest -q -n $(WORKERS) tests/docs
 
-bench: $(VENV)/.ready-dev  ## Measure the engine, and print the table of docs/PERFORMANCE.md
+# The generator has an environment of its own, so that the tests need nothing of it.
+SITE_VENV := build/site-venv
+site: $(SITE_VENV)/.ready  ## Build the documentation as a site in build/site; a link that leads nowhere fails
+	@NO_MKDOCS_2_WARNING=1 $(SITE_VENV)/bin/mkdocs build --quiet
+	@echo "the site is in build/site: open build/site/index.html"
+
+$(SITE_VENV)/.ready: pyproject.toml $(VENV)/.made
+	@$(call quietly,$(BIN)/python -m venv $(SITE_VENV))
+	@$(call quietly,$(SITE_VENV)/bin/python tools/extra.py site $(SITE_VENV)/bin/python)
+	@touch $@
+
+.PHONY: site
+
+bench: $(VENV)/.ready-dev  ## Measure the engine, and print the table of docs/internals/performance.md
 	@$(BIN)/python bench/run.py
 
 bench-devices: $(VENV)/.ready-dev  ## Place pods that claim devices, beside kube-scheduler's own algorithm (after `make oracle`)
@@ -89,7 +102,7 @@ bench-devices: $(VENV)/.ready-dev  ## Place pods that claim devices, beside kube
 bench-kubernetes: $(VENV)/.ready-dev $(KUBE_PARTS)  ## Run kube-scheduler and situate in turn on the same API server, 5,000 nodes
 	@$(BIN)/python bench/real_cluster.py
 
-bench-store: $(VENV)/.ready-dev  ## Measure the stores, and print the table of docs/STORE.md
+bench-store: $(VENV)/.ready-dev  ## Measure the stores, and print the table of docs/guides/store.md
 	@$(BIN)/python bench/store.py
 
 bench-server: $(VENV)/.ready-dev $(KUBE_PARTS)  ## Compare the control plane with kube-apiserver, etcd and kube-scheduler: 5,000 nodes, 50,000 pods
@@ -156,7 +169,7 @@ fault-test: $(VENV)/.ready-dev kubernetes  ## On a real API server: faults at le
 .PHONY: fault-test
 .PHONY: bench-nodes bench-recovery bench-whole sim-nodes
 
-# docs/DEPLOY.md explains IMAGE, VARIANT, YES and WAIT.
+# docs/guides/deploy.md explains IMAGE, VARIANT, YES and WAIT.
 deploy-scheduler:  ## Install the scheduler in the cluster of the current kubeconfig context: make deploy-scheduler IMAGE=...
 	@deploy/scheduler.sh deploy
 

@@ -1,9 +1,9 @@
 """`make bench`: place the benchmark workloads, and print pods a second beside kube-scheduler's.
 
 kube-scheduler is measured in the same run if its oracle has been built (`make oracle`, which needs Go): its algorithm
-at its defaults and situate take turns on the same file. Otherwise its figures are those of docs/PERFORMANCE.md,
-measured once on the machine named there. Every measurement is a fresh process; the best of a few is given, of both,
-since a noisy machine only ever makes things slower.
+at its defaults and situate take turns on the same file. Otherwise its figures are those of
+docs/internals/performance.md, measured once on the machine named there. Every measurement is a fresh process; the best
+of a few is given, of both, since a noisy machine only ever makes things slower.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PEER_PODS = 400
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A workload, what it must reach, and what kube-scheduler reached on the machine of docs/PERFORMANCE.md."""
+    """A workload, its goal, and what kube-scheduler reached (docs/internals/performance.md names the machine)."""
 
     kind: str
     nodes: int
@@ -167,7 +167,7 @@ def main() -> None:
     only, runs = given.only, given.runs
     if unknown := [name for name in only if name not in names]:
         parser.error(f"no such workload: {', '.join(unknown)}")
-    measured = "measured in this run" if ORACLE.exists() else "from docs/PERFORMANCE.md"
+    measured = "measured in this run" if ORACLE.exists() else "from docs/internals/performance.md"
     print(f"machine: {machine()}")
     print(f"best of {runs} runs each, in turns; kube-scheduler's figures: {measured}\n")
     print("| workload | nodes | pods/s | goal | kube-scheduler | … at all nodes | times | memory |")

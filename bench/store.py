@@ -1,6 +1,6 @@
 """How fast each store is: `make bench-store`. Everything durable, one process, values of 2 KB.
 
-Prints the table of docs/STORE.md. etcd is left out where there is none (`make kubernetes` builds it).
+Prints the table of docs/guides/store.md. etcd is left out where there is none (`make kubernetes` builds it).
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""docs/ADDING_A_KIND.md: its steps, applied to a copy of the source, serve the kind."""
+"""docs/internals/adding-a-kind.md: its steps, applied to a copy of the source, serve the kind."""
 
 import os
 import re
@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
-PAGE = (ROOT / "docs" / "ADDING_A_KIND.md").read_text()
+PAGE = (ROOT / "docs" / "internals" / "adding-a-kind.md").read_text()
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 FILES = dict(text.removeprefix("# ").split("\n", 1) for language, text in BLOCKS if language == "python")
 MESSAGE, ENTRY = (text for language, text in BLOCKS if not language)

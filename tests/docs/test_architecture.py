@@ -1,4 +1,4 @@
-"""docs/ARCHITECTURE.md and the decision notes: the folders, layers and files that there are, and their form."""
+"""The architecture page and the decision notes: the folders, layers and files that there are, and their form."""
 
 import re
 import tomllib
@@ -8,8 +8,8 @@ import pytest
 
 ROOT = Path(__file__).parent.parent.parent
 SOURCE = ROOT / "src" / "situate"
-PAGE = (ROOT / "docs" / "ARCHITECTURE.md").read_text()
-NOTES = sorted((ROOT / "docs" / "decisions").glob("*.md"))
+PAGE = (ROOT / "docs" / "internals" / "architecture.md").read_text()
+NOTES = sorted((ROOT / "docs" / "internals" / "decisions").glob("*.md"))
 
 
 def section(heading: str) -> str:

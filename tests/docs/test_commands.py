@@ -1,4 +1,4 @@
-"""docs/COMMANDS.md names every command and every option that there is; no page names one that there is not."""
+"""docs/reference/commands.md names every command and every option; no page names one that there is not."""
 
 import re
 import shlex
@@ -13,7 +13,7 @@ from situate.cli import SUMMARIES, main
 from situate.cli.commands.scheduler import NO_EFFECT
 
 ROOT = Path(__file__).parent.parent.parent
-PAGE = (ROOT / "docs" / "COMMANDS.md").read_text()
+PAGE = (ROOT / "docs" / "reference" / "commands.md").read_text()
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 ON_EVERY_COMMAND = {"-h", "--help"}
 

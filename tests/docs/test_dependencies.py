@@ -5,7 +5,7 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-NOTE = ROOT / "docs" / "decisions" / "0006-few-dependencies.md"
+NOTE = ROOT / "docs" / "internals" / "decisions" / "0006-few-dependencies.md"
 NUMBERS = {"thirteen": 13, "fourteen": 14, "fifteen": 15, "sixteen": 16, "seventeen": 17}
 
 

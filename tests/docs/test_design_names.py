@@ -1,4 +1,4 @@
-"""The example of docs/DESIGN_NAMES.md runs as it stands there, and the page has every name of the design."""
+"""The example of docs/internals/design-names.md runs as it stands there, and the page has every name of the design."""
 
 import os
 import re
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent.parent
-PAGE = (ROOT / "docs" / "DESIGN_NAMES.md").read_text()
+PAGE = (ROOT / "docs" / "internals" / "design-names.md").read_text()
 WITHIN_S = 120
 
 

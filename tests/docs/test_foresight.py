@@ -1,4 +1,4 @@
-"""docs/FORESIGHT.md: its configuration is the file in the examples, and its table of arguments is complete."""
+"""docs/guides/foresight.md: its configuration is the file in the examples, and its table of arguments is complete."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,7 @@ import msgspec
 from situate.core.plugins.foresight import ForesightArgs
 
 ROOT = Path(__file__).parent.parent.parent
-PAGE = (ROOT / "docs" / "FORESIGHT.md").read_text()
+PAGE = (ROOT / "docs" / "guides" / "foresight.md").read_text()
 
 
 def test_the_configuration_of_the_page_is_the_file_in_the_examples() -> None:

@@ -1,4 +1,4 @@
-"""docs/GPU.md: its configuration is the file in the examples, and its tables are complete."""
+"""docs/guides/gpu.md: its configuration is the file in the examples, and its tables are complete."""
 
 import re
 from pathlib import Path
@@ -11,7 +11,7 @@ from situate.core.model.gpu import DISCOVERED_MEMORY, MOST_DEVICES
 from situate.core.plugins.table import ARGS
 
 ROOT = Path(__file__).parent.parent.parent
-PAGE = (ROOT / "docs" / "GPU.md").read_text()
+PAGE = (ROOT / "docs" / "guides" / "gpu.md").read_text()
 
 
 def test_the_configuration_of_the_page_is_the_file_in_the_examples() -> None:

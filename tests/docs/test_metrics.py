@@ -1,4 +1,4 @@
-"""docs/METRICS.md has every metric that there is, with its type, labels and meaning; no page names another."""
+"""docs/reference/metrics.md has every metric, with its type, labels and meaning; no page names another."""
 
 import re
 from pathlib import Path
@@ -15,7 +15,7 @@ from situate.server.http.metrics import RequestMetrics
 from situate.server.placing.snapshot_lag import SnapshotLag
 
 ROOT = Path(__file__).parent.parent.parent
-PAGE = (ROOT / "docs" / "METRICS.md").read_text()
+PAGE = (ROOT / "docs" / "reference" / "metrics.md").read_text()
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 LAG = SnapshotLag(cast(Any, None)).metrics
 """What it measures is not asked for."""

@@ -1,4 +1,4 @@
-"""docs/PLUGINS.md: its examples run as they stand, in each of the three ways to name them; its tables are complete."""
+"""docs/guides/plugins.md: its examples run as they stand, in each of the ways to name them; its tables are complete."""
 
 import os
 import re
@@ -20,7 +20,7 @@ from situate.core.state.cluster import Cluster
 from situate.core.state.view import View
 
 ROOT = Path(__file__).parent.parent.parent
-PAGE = (ROOT / "docs" / "PLUGINS.md").read_text()
+PAGE = (ROOT / "docs" / "guides" / "plugins.md").read_text()
 FILES = dict(re.findall(r"^```\w+\n# (\S+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
 BUILT_IN_EXAMPLE = FILES.pop("preferred_label.py")
 OBJECTS = ["-f", str(ROOT / "examples" / "cluster.yaml"), "-f", str(ROOT / "examples" / "workload.yaml")]

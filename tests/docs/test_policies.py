@@ -15,23 +15,23 @@ SHOWN = re.compile(r"^```yaml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def blocks(page: str) -> list[str]:
-    return SHOWN.findall((ROOT / "docs" / page).read_text())
+    return SHOWN.findall((ROOT / "docs" / "guides" / page).read_text())
 
 
 @pytest.mark.parametrize(
     "page, file",
     [
-        ("BINPACK.md", "binpack.yaml"),
-        ("COST.md", "cost.yaml"),
-        ("LATENCY.md", "latency.yaml"),
-        ("POLICIES.md", "together.yaml"),
+        ("binpack.md", "binpack.yaml"),
+        ("cost.md", "cost.yaml"),
+        ("latency.md", "latency.yaml"),
+        ("policies.md", "together.yaml"),
     ],
 )
 def test_the_configuration_of_a_page_is_the_file_in_the_examples(page: str, file: str) -> None:
     assert blocks(page)[0] == (EXAMPLES / file).read_text()
 
 
-@pytest.mark.parametrize("page", ["BINPACK.md", "COST.md", "LATENCY.md", "POLICIES.md"])
+@pytest.mark.parametrize("page", ["binpack.md", "cost.md", "latency.md", "policies.md"])
 def test_every_configuration_of_a_page_is_valid(page: str) -> None:
     shown = [block for block in blocks(page) if "KubeSchedulerConfiguration" in block]
     assert shown
@@ -40,7 +40,7 @@ def test_every_configuration_of_a_page_is_valid(page: str) -> None:
 
 
 def test_the_table_of_the_page_is_the_file_in_the_examples() -> None:
-    (shown,) = [block for block in blocks("LATENCY.md") if block.startswith("places:")]
+    (shown,) = [block for block in blocks("latency.md") if block.startswith("places:")]
     file = (EXAMPLES / "latencies.yaml").read_bytes()
     assert load_latencies(shown.encode()) == load_latencies(file)
     assert file.decode().endswith(shown)

@@ -1,4 +1,4 @@
-"""Every test that docs/REQUIREMENTS.md names exists, and the page has every requirement of the design."""
+"""Every test that docs/internals/requirements.md names exists, and the page has every requirement of the design."""
 
 import ast
 import re
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent.parent
-PAGE = (ROOT / "docs" / "REQUIREMENTS.md").read_text()
+PAGE = (ROOT / "docs" / "internals" / "requirements.md").read_text()
 NAMED = re.findall(r"`([a-z_0-9/]+\.py)(?:::(\w+))?`", PAGE)
 ROW = re.compile(r"^\| (R?\d+b?) \|.*$", re.MULTILINE)
 

@@ -1,4 +1,4 @@
-"""docs/TROUBLESHOOTING.md has every message with which a server may refuse to start, in the words of the source."""
+"""docs/guides/troubleshooting.md has every message with which a server may refuse to start, in the source's words."""
 
 import ast
 import re
@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent.parent
 SOURCE = ROOT / "src" / "situate"
-PAGE = (ROOT / "docs" / "TROUBLESHOOTING.md").read_text()
+PAGE = (ROOT / "docs" / "guides" / "troubleshooting.md").read_text()
 QUOTED = [cell.strip("`") for cell in re.findall(r"^\| (`[^|]*`) \|", PAGE, re.MULTILINE)]
 AT_START = (
     "server/identity/pki/authority.py",

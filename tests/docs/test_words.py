@@ -9,7 +9,7 @@ ROOT = Path(__file__).parent.parent.parent
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 TEXTS = sorted(
     path
-    for folder in ("src", "tests", "docs", "examples", "bench", "deploy", ".ci")
+    for folder in ("src", "tests", "docs", "examples", "bench", "deploy", "tools", ".ci")
     for path in (ROOT / folder).rglob("*")
     if (path.suffix in {".py", ".md", ".yaml", ".go", ".sh", ".tpl", ".txt"} or path.parent.name == ".ci")
     and path.is_file()
@@ -21,9 +21,9 @@ AT_THE_TOP = [*sorted(ROOT.glob("*.md")), *(ROOT / name for name in ("Makefile",
 NOWHERE = re.compile(r"(?<![\w.}>-])/(?:work|root|home)/\w|\b(?:TODO|FIXME|XXX|TBD)\b")
 # Names of nothing in particular, and pages that are not finished.
 NOT_IN_PAGES = re.compile(r"\b(?:helpers?|utils|lorem ipsum|coming soon)\b", re.IGNORECASE)
-# Private words that the field's words replaced: docs/GLOSSARY.md has those that are left.
+# Private words that the field's words replaced: docs/internals/glossary.md has those that are left.
 RETIRED = re.compile(r"\b(?:moulds?|companions|crews?|happenings|how-manieth|last_breath|shelf|sway)\b", re.IGNORECASE)
-# How the design says it: docs/ARCHITECTURE.md names these folders to say that there are none.
+# How the design says it: docs/internals/architecture.md names these folders to say that there are none.
 SAYS_THERE_ARE_NONE = "There is no"
 
 

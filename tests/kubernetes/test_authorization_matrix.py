@@ -1,6 +1,6 @@
 """The same requests by the same users, performed on kube-apiserver and on situate: the same code and the same message.
 
-`make test` performs a sample, `make authorization-matrix` every cell. docs/API.md shows the differences.
+`make test` performs a sample, `make authorization-matrix` every cell. docs/reference/api.md shows the differences.
 """
 
 import os
@@ -22,11 +22,11 @@ SEED = 1
 FLAGS = ("--authorization-mode=Node", "--enable-admission-plugins=NodeRestriction")
 # Whether it tells of `impersonate` or of one of its new verbs depends on what it was asked before.
 GATES = FEATURE_GATES | {"ConstrainedImpersonation": False}
-PAGE = Path(__file__).parents[2] / "docs" / "API.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "api.md"
 
 
 class Difference(NamedTuple):
-    """A known one. `reason` is a line of docs/API.md."""
+    """A known one. `reason` is a line of docs/reference/api.md."""
 
     applies: Callable[[Cell, Outcome, Outcome], bool]
     """To a cell with kube-apiserver's outcome and ours."""

@@ -38,6 +38,8 @@ COPIED = (
     "src",
     "tests",
     "docs",
+    "mkdocs.yml",
+    "tools",
     "examples",
     "deploy",
     "bench",

@@ -34,7 +34,7 @@ from situate.wire.config import ConfigInputError, config_of, dump_config, load_c
 from situate.wire.errors import InputError
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
-PAGE = (Path(__file__).parent.parent.parent / "docs" / "CONFIGURATION.md").read_text()
+PAGE = (Path(__file__).parent.parent.parent / "docs" / "reference" / "configuration.md").read_text()
 
 
 def load(body: str) -> KubeSchedulerConfiguration:
@@ -173,7 +173,7 @@ SHOWN = list(re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
 @pytest.mark.parametrize("text", SHOWN, ids=lambda text: " ".join(text.split())[74:130])
 def test_a_configuration_on_the_page_is_valid(text: str) -> None:
-    config = load_config(text.encode(), "docs/CONFIGURATION.md")
+    config = load_config(text.encode(), "docs/reference/configuration.md")
     named = [name for profile in config.profiles for name in enabled_names(profile.plugins or Plugins())]
     assert profiles_of(config, {**BUILT_IN_POINTS, **{name: OUT_OF_TREE_POINTS for name in named if ":" in name}})
 

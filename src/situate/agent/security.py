@@ -1,6 +1,6 @@
 """Translates a pod's security context into rights of a container's processes. Pure, except for the user database.
 
-Every field is applied, refused with ContainerConfigError, or has no effect on a process: docs/NODES.md has the
+Every field is applied, refused with ContainerConfigError, or has no effect on a process: docs/guides/nodes.md has the
 table. A field that this module does not know is refused.
 """
 

@@ -2,7 +2,7 @@
 
 This is the only place that knows versions. Everything else gets a `KubernetesRules` with its configuration and reads
 the rule that concerns it; nothing compares version numbers. A rule is named after what it does where it is true, and
-1.36 and 1.37 are two values of the same class. docs/VERSIONS.md explains the differences to users.
+1.36 and 1.37 are two values of the same class. docs/reference/versions.md explains the differences to users.
 """
 
 from __future__ import annotations

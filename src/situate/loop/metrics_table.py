@@ -1,4 +1,4 @@
-"""Every metric: its name, kind, labels, buckets and meaning. docs/METRICS.md has the same for people.
+"""Every metric: its name, kind, labels, buckets and meaning. docs/reference/metrics.md has the same for people.
 
 Names, kinds, labels and buckets of scheduler_*, rest_client_* and leader_election_* are those of kube-scheduler v1.36,
 so that its dashboards and alerts work; a test compares them. The help texts are ours.

@@ -104,7 +104,7 @@ def test_a_node_that_cannot_be_judged_is_expected_to_be_refused_and_all_else_is_
 
 def test_what_is_explained_is_listed_with_its_reason() -> None:
     assert list(EXPLAINED) == [ONE_NODE, UNPREPARED, UNREADABLE]
-    page = (Path(__file__).parents[3] / "docs" / "CONFORMANCE.md").read_text()
+    page = (Path(__file__).parents[3] / "docs" / "internals" / "conformance.md").read_text()
     assert [name for name in EXPLAINED if f"**{name}**" not in page] == []
 
 

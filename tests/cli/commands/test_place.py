@@ -15,7 +15,7 @@ from situate.cli import main
 
 ROOT = Path(__file__).parents[3]
 EXAMPLES = ["-f", str(ROOT / "examples" / "cluster.yaml"), "-f", str(ROOT / "examples" / "workload.yaml")]
-COMMANDS = (ROOT / "docs" / "COMMANDS.md").read_text()
+COMMANDS = (ROOT / "docs" / "reference" / "commands.md").read_text()
 
 
 def node(name: str, *, cpu: str = "4", **fields: Any) -> dict[str, Any]:
@@ -400,7 +400,7 @@ def test_yaml_quotes_names_that_look_like_something_else() -> None:
 
 
 def documented(heading: str) -> set[str]:
-    """The keys of a table in docs/COMMANDS.md, under a line of its own that introduces it."""
+    """The keys of a table in docs/reference/commands.md, under a line of its own that introduces it."""
     table = COMMANDS.partition(f"{heading}\n\n")[2].partition("\n\n")[0]
     return set(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE))
 

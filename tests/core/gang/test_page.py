@@ -1,4 +1,4 @@
-"""What docs/GANGS.md shows works, and prints what it shows."""
+"""What docs/guides/gangs.md shows works, and prints what it shows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from situate.core.gang.naming import GangSource, gang_of
 from situate.wire.objects import Source, read_objects
 
-PAGE = (Path(__file__).parent.parent.parent.parent / "docs" / "GANGS.md").read_text()
+PAGE = (Path(__file__).parent.parent.parent.parent / "docs" / "guides" / "gangs.md").read_text()
 
 
 def blocks(language: str) -> list[str]:
@@ -25,7 +25,7 @@ def test_the_example_prints_what_the_page_shows() -> None:
     (code,), (expected,) = blocks("python"), blocks("text")
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
-        exec(compile(code, "docs/GANGS.md", "exec"), {"__name__": "example"})
+        exec(compile(code, "docs/guides/gangs.md", "exec"), {"__name__": "example"})
     assert printed.getvalue() == expected
 
 

@@ -201,7 +201,7 @@ def misconfigure(dice: Dice, cluster: Json) -> None:
 
 
 def unprepare(dice: Dice, cluster: Json) -> None:
-    """A profile disables what a plugin needs: kube-scheduler then gives up on pods. See docs/CONFORMANCE.md."""
+    """A profile disables what a plugin needs: kube-scheduler gives up on pods (docs/internals/conformance.md)."""
     if "config" in cluster:
         plugins = cluster["config"]["profiles"][0].setdefault("plugins", {})
         names = ("NodeAffinity", "VolumeZone", "VolumeBinding", "VolumeRestrictions", "NodeVolumeLimits")

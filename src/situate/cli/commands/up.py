@@ -51,7 +51,9 @@ def up(foreground: bool, no_scheduler: bool, **flags: Any) -> None:
     _say(directory, state, time.monotonic() - begun, flags["nodes"], machine=flags["process_node"])
     if flags["process_node"]:
         security = container_security(flags["run_as_user"], flags["container_users"])
-        click.echo(f'\nwarning: {trust_statement(security)}. See docs/NODES.md, "Who must be trusted".', err=True)
+        click.echo(
+            f'\nwarning: {trust_statement(security)}. See docs/guides/nodes.md, "Who must be trusted".', err=True
+        )
 
 
 def _start(directory: Path, flags: dict[str, Any], *, scheduler: bool) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The profiles of a live cluster's own schedulers, as far as they publish them (docs/WHY.md). Loads no code from there.
+"""The profiles that a live cluster's own schedulers publish (docs/guides/why.md). Loads no code from there.
 
 A cluster without such a publication, or whose publication we may not read, gets the default profile and a note.
 """

@@ -1,4 +1,4 @@
-"""Reads a trace of pods: CSV or JSON lines. docs/SIMULATE.md describes the columns.
+"""Reads a trace of pods: CSV or JSON lines. docs/guides/simulate.md describes the columns.
 
 Every error is an InputError with file and line.
 """

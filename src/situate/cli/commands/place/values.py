@@ -1,4 +1,4 @@
-"""A rehearsal as plain values for programs. docs/COMMANDS.md lists the keys."""
+"""A rehearsal as plain values for programs. docs/reference/commands.md lists the keys."""
 
 from collections.abc import Iterable
 from dataclasses import asdict

@@ -1,4 +1,4 @@
-"""A simulation as plain values for programs. docs/SIMULATE.md lists the keys."""
+"""A simulation as plain values for programs. docs/guides/simulate.md lists the keys."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass

@@ -1,4 +1,4 @@
-"""The explanation of a pod as plain values for programs. docs/WHY.md lists the keys."""
+"""The explanation of a pod as plain values for programs. docs/guides/why.md lists the keys."""
 
 from typing import Any
 

@@ -2,7 +2,7 @@
 
 Such a plugin sees one pod and one node, so its answer for a node is recomputed only when that node, or a pod bound to
 it, changes. It is called once per node; for thousands of nodes, write `check` and `score` instead.
-docs/PLUGINS.md has an example.
+docs/guides/plugins.md has an example.
 """
 
 from __future__ import annotations
