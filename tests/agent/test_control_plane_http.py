@@ -29,6 +29,7 @@ from situate.kube.access import Access
 from situate.kube.client import Client
 from situate.kube.errors import ApiError
 from situate.kube.kubeconfig import find_access
+from situate.wire.metadata import Metadata
 from situate.wire.snapshot_increments import IncrementReader
 
 NODE = "own"
@@ -243,6 +244,31 @@ def test_a_node_sees_itself_and_its_pods(api: Cluster) -> None:
         assert "seen" in names
 
     told(api, story)
+
+
+@pytest.mark.parametrize(
+    "node, listed, told_of",
+    [
+        pytest.param("own", False, [("own", None)], id="a node that is missing is reported when the list is complete"),
+        pytest.param("own", True, [("own", b"{}")], id="a node that is there is reported once"),
+        pytest.param("", False, [], id="who watches all nodes is told of none that is missing"),
+    ],
+)
+def test_a_watch_of_nodes_begins_with(
+    node: str, listed: bool, told_of: list[tuple[str, bytes | None]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def follow(self: HttpControlPlane, kind: object) -> AsyncIterator[tuple[Metadata, bytes | None] | None]:
+        if listed:
+            yield Metadata(name="own"), b"{}"
+        yield None
+
+    monkeypatch.setattr(HttpControlPlane, "_follow", follow)
+
+    async def watched() -> list[tuple[str, bytes | None]]:
+        plane = HttpControlPlane(cast(Client, None))
+        return [(update.name, update.body) async for update in plane.watch_nodes(node)]
+
+    assert asyncio.run(watched()) == told_of
 
 
 def test_a_pod_that_has_ended_is_gone_at_once(api: Cluster) -> None:

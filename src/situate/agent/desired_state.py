@@ -83,7 +83,7 @@ class DesiredState:
                 return "older"
             if snapshot.version == held.version:
                 return "same"
-            if any(version < held.bindings.get(uid, 0) for uid, version in snapshot.bindings.items()):
+            if any(version < held.bindings.get(uid, version) for uid, version in snapshot.bindings.items()):
                 return "older"
         self.held = snapshot
         return "newer"
