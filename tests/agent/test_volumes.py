@@ -5,17 +5,20 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from situate.agent.environment import ContainerConfigError, EnvironmentSources
+from situate.agent.environment import ContainerConfigError, EnvironmentSources, TokenReference
 from situate.agent.volumes import (
     VolumeOwner,
     check_mounts,
     closed_parent,
     prepare_volumes,
+    token_directory,
+    token_references,
     variable_of,
     volume_references,
 )
@@ -73,6 +76,19 @@ def test_what_a_pod_wrote_is_there_when_it_begins_again(tmp_path: Path) -> None:
     assert (tmp_path / "data" / "kept").exists()
 
 
+def test_a_volume_has_the_token_of_the_account_and_is_asked_for_once(tmp_path: Path) -> None:
+    source = {"serviceAccountToken": {"path": "token", "expirationSeconds": 3607}}
+    one = pod({"name": "access", "projected": {"sources": [source]}})
+    (wanted,) = token_references(one, tmp_path)
+    assert wanted == TokenReference("", 3607)
+    volumes = prepare_volumes(one, tmp_path, replace(AROUND, tokens={wanted: "secret"}))
+    assert files(tmp_path / "access") == {"token": "secret"}
+    assert list(token_references(one, tmp_path)) == []
+    mount = {"name": "access", "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount"}
+    assert token_directory({"volumeMounts": [mount]}, volumes) == {"SITUATE_SERVICE_ACCOUNT": str(tmp_path / "access")}
+    assert token_directory({}, volumes) == {}
+
+
 def test_the_mode_of_files(tmp_path: Path) -> None:
     prepare_volumes(pod({"name": "v", "secret": {"secretName": "keys", "defaultMode": 0o400}}), tmp_path, AROUND)
     assert (tmp_path / "v" / "pass").stat().st_mode & 0o777 == 0o400
@@ -106,7 +122,7 @@ def test_a_host_path_is_where_it_is(tmp_path: Path) -> None:
             id="a path that leads out",
         ),
         pytest.param(
-            {"projected": {"sources": [{"serviceAccountToken": {"path": "t"}}]}}, "serviceAccountToken", id="a token"
+            {"projected": {"sources": [{"serviceAccountToken": {"path": "t"}}]}}, "token is missing", id="a token"
         ),
     ],
 )

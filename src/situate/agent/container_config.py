@@ -19,7 +19,14 @@ from situate.agent.environment import (
 from situate.agent.pod_lifecycle import ContainerStart
 from situate.agent.runtime import ContainerConfig, ProcessSecurity, ResourceLimits
 from situate.agent.security import NodeSecurity, fs_group, process_security
-from situate.agent.volumes import VolumeOwner, check_mounts, prepare_volumes, variable_of, volume_references
+from situate.agent.volumes import (
+    VolumeOwner,
+    check_mounts,
+    prepare_volumes,
+    token_directory,
+    variable_of,
+    volume_references,
+)
 from situate.core.model.quantity import milli_value, value
 
 INHERITED: Final = ("PATH", "LANG", "LC_ALL", "TZ")
@@ -52,6 +59,7 @@ def container_config(
         "SITUATE_POD_DIR": str(work),
         **around.base,
         **volumes,
+        **token_directory(spec, volumes),
     }
     env = variables(pod, spec, replace(around, base=base))
     argv, cwd = command_line(spec, env), spec.get("workingDir") or str(work)

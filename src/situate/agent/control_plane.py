@@ -116,6 +116,9 @@ class ControlPlane(Protocol):
     async def get(self, kind: str, namespace: str, name: str) -> dict[str, Any] | None:
         """A ConfigMap, a Secret or a Node; None: there is none."""
 
+    async def request_token(self, pod: dict[str, Any], audience: str, life_s: int) -> str:
+        """A token of the pod's ServiceAccount, bound to the pod. `audience`: "" for the server itself."""
+
     async def record_event(self, event: dict[str, Any]) -> None:
         """Create an Event, or increment the count of the one with the same name."""
 

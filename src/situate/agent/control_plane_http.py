@@ -32,6 +32,7 @@ from situate.agent.node_objects import (
     check_term,
     lease_annotations,
     lease_body,
+    token_request,
     with_report,
 )
 from situate.core.changes import Change, ObjectGone, ObjectSeen
@@ -216,6 +217,13 @@ class HttpControlPlane:
 
     async def get(self, kind: str, namespace: str, name: str) -> dict[str, Any] | None:
         return await self._get(_path(kind, namespace, name))
+
+    async def request_token(self, pod: dict[str, Any], audience: str, life_s: int) -> str:
+        account = pod["spec"].get("serviceAccountName", "")
+        path = f"/api/v1/namespaces/{pod['metadata']['namespace']}/serviceaccounts/{account}/token"
+        with _errors():
+            answer = await self._client.request("POST", path, body=_encode(token_request(pod, audience, life_s)))
+            return str(_decode(answer)["status"]["token"])
 
     async def list_slices(self, node: str) -> list[dict[str, Any]]:
         found = await self._get(f"{SLICE_PATH}?fieldSelector=spec.nodeName%3D{node}") or {}

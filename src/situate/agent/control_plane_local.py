@@ -28,6 +28,7 @@ from situate.agent.node_objects import (
     check_term,
     lease_annotations,
     lease_body,
+    token_request,
     with_own,
     with_report,
 )
@@ -35,6 +36,7 @@ from situate.agent.pod_status import merge_status
 from situate.core.reconcile.nodes.reports import REPORT, AgentReport
 from situate.loop.drive import describe_error
 from situate.server.errors import StatusError
+from situate.server.identity.tokens.token_requests import TokenRequests
 from situate.server.placing.bind_transaction import BINDING_VERSION
 from situate.server.registry.batch import Modification
 from situate.server.registry.ports import StatusWrite
@@ -49,6 +51,7 @@ PODS: Final = BY_KIND["v1", "Pod"]
 NODES: Final = BY_KIND["v1", "Node"]
 LEASE: Final = BY_KIND["coordination.k8s.io/v1", "Lease"]
 EVENTS: Final = BY_KIND["v1", "Event"]
+ACCOUNTS: Final = BY_KIND["v1", "ServiceAccount"]
 SNAPSHOTS: Final = BY_KIND["situate.dev/v1alpha1", "NodeSnapshot"]
 SLICES: Final = BY_KIND["resource.k8s.io/v1", "ResourceSlice"]
 READ: Final = {
@@ -64,8 +67,10 @@ STALE: Final = (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT)
 class LocalControlPlane:
     """A ControlPlane on the registry, without HTTP."""
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: Registry, tokens: TokenRequests | None = None) -> None:
+        """`tokens`: who issues the tokens of pods; hollow nodes need none."""
         self._registry = registry
+        self._tokens = tokens
 
     async def register_node(self, node: dict[str, Any], report: AgentReport | None = None) -> None:
         name, body = node["metadata"]["name"], with_report(node, report)
@@ -188,6 +193,14 @@ class LocalControlPlane:
     async def get(self, kind: str, namespace: str, name: str) -> dict[str, Any] | None:
         held = self._registry.cache.get(READ[kind], namespace, name)
         return None if held is None else held.object(READ[kind])
+
+    async def request_token(self, pod: dict[str, Any], audience: str, life_s: int) -> str:
+        if self._tokens is None:
+            raise ControlPlaneError("nobody issues tokens here")
+        target = Target(ACCOUNTS, pod["metadata"]["namespace"], pod["spec"].get("serviceAccountName", ""), "token")
+        with _errors():
+            answer = self._tokens.create(target, token_request(pod, audience, life_s), _caller(pod["spec"]["nodeName"]))
+        return str(answer["status"]["token"])
 
     async def list_slices(self, node: str) -> list[dict[str, Any]]:
         found = (held.object(SLICES) for held in self._registry.cache.all(SLICES))

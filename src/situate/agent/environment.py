@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from situate.core.model.quantity import milli_value, value
@@ -39,6 +39,13 @@ class ConfigReference(NamedTuple):
     optional: bool = False
 
 
+class TokenReference(NamedTuple):
+    """A token of the pod's ServiceAccount in a projected volume."""
+
+    audience: str
+    life_s: int
+
+
 @dataclass(frozen=True, slots=True)
 class EnvironmentSources:
     """What the environment is built from besides the pod's own spec."""
@@ -50,6 +57,8 @@ class EnvironmentSources:
     """By kind and name, in the pod's namespace; missing ones do not exist."""
     base: Mapping[str, str]
     """Variables of every container."""
+    tokens: Mapping[TokenReference, str] = field(default_factory=dict)
+    """Those of the pod's volumes."""
 
 
 def environment_references(pod: Mapping[str, Any], container: Mapping[str, Any]) -> Iterator[ConfigReference]:

@@ -76,7 +76,7 @@ def facts(directory: Path) -> Facts:
         cpus=len(os.sched_getaffinity(0)),
         memory_bytes=_memory()["MemTotal"],
         disk_bytes=shutil.disk_usage(directory).total,
-        address=_address(),
+        address=own_address(),
         info={
             "architecture": _architecture(),
             "operatingSystem": "linux",
@@ -142,7 +142,7 @@ def _memory() -> dict[str, int]:
     return {line.partition(":")[0]: int(line.split()[1]) << 10 for line in lines if line.endswith("kB")}
 
 
-def _address() -> str:
+def own_address() -> str:
     """The address of the default interface, or the loopback address."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
         try:

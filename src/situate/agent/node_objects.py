@@ -146,3 +146,18 @@ def with_own(found: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]
     kinds = {one["type"] for one in conditions}
     others = [one for one in found.get("conditions", ()) if one["type"] not in kinds]
     return {**found, **own, "conditions": [*others, *conditions]}
+
+
+def token_request(pod: dict[str, Any], audience: str, life_s: int) -> dict[str, Any]:
+    """A request for a token of a pod's ServiceAccount, valid while the pod exists."""
+    meta = pod["metadata"]
+    bound = {"apiVersion": "v1", "kind": "Pod", "name": meta["name"], "uid": meta["uid"]}
+    return {
+        "apiVersion": "authentication.k8s.io/v1",
+        "kind": "TokenRequest",
+        "spec": {
+            **({"audiences": [audience]} if audience else {}),
+            "expirationSeconds": life_s,
+            "boundObjectRef": bound,
+        },
+    }

@@ -1,7 +1,8 @@
 """The pod's volumes as directories of this machine. Nothing is mounted: a process sees the machine's own files.
 
-The environment variable SITUATE_VOLUME_<NAME> (upper case, `_` for `-`) has the path of a volume. ConfigMaps, Secrets
-and the downward API are written when the pod starts; later changes are not seen.
+The environment variable SITUATE_VOLUME_<NAME> (upper case, `_` for `-`) has the path of a volume; that of the volume
+with the ServiceAccount's token is also in SITUATE_SERVICE_ACCOUNT. ConfigMaps, Secrets, tokens and the downward API are
+written when the pod starts; later changes are not seen.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from situate.agent.environment import (
     ConfigReference,
     ContainerConfigError,
     EnvironmentSources,
+    TokenReference,
     data_of,
     field_of,
     references_in,
@@ -37,6 +39,12 @@ CREATE_S: Final = 5.0
 SOURCES: Final = ("configMap", "secret", "downwardAPI", "projected", "emptyDir", "hostPath")
 
 
+TOKEN_S: Final = 3_600
+"""The life of a token that does not set it."""
+TOKEN_AT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
+TOKEN_VARIABLE: Final = "SITUATE_SERVICE_ACCOUNT"
+
+
 def variable_of(name: str) -> str:
     return "SITUATE_VOLUME_" + name.upper().replace("-", "_").replace(".", "_")
 
@@ -46,6 +54,27 @@ def volume_references(pod: Mapping[str, Any]) -> Iterator[ConfigReference]:
         yield from references_in(volume, "configMap", "secret", "secretName")
         for source in volume.get("projected", {}).get("sources", ()):
             yield from references_in(source, "configMap", "secret")
+
+
+def token_references(pod: Mapping[str, Any], root: Path) -> Iterator[TokenReference]:
+    """The tokens to ask for: those of volumes that do not exist yet."""
+    for volume in pod["spec"].get("volumes", ()):
+        for source in volume.get("projected", {}).get("sources", ()):
+            if "serviceAccountToken" in source and not (root / volume["name"]).exists():
+                yield _token_of(source["serviceAccountToken"])
+
+
+def _token_of(source: Mapping[str, Any]) -> TokenReference:
+    return TokenReference(source.get("audience", ""), source.get("expirationSeconds", TOKEN_S))
+
+
+def token_directory(container: Mapping[str, Any], volumes: Mapping[str, str]) -> dict[str, str]:
+    """Where a container finds the token of its ServiceAccount: a process sees no mount."""
+    for mount in container.get("volumeMounts", ()):
+        path = volumes.get(variable_of(mount.get("name", "")))
+        if mount.get("mountPath") == TOKEN_AT and path is not None:
+            return {TOKEN_VARIABLE: path}
+    return {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +206,12 @@ def _files(
                 raise ContainerConfigError(NOT_HERE.format(" ".join(one), "projected"), FAILED_MOUNT)
             yield from _files(pod, one, around, found.get("defaultMode", mode))
         return
+    if found := source.get("serviceAccountToken"):
+        token = around.tokens.get(_token_of(found))
+        if token is None:
+            raise ContainerConfigError("its ServiceAccount token is missing", FAILED_MOUNT)
+        yield found["path"], (token.encode(), mode)
+        return
     if found := source.get("downwardAPI"):
         for item in found.get("items", ()):
             text = _downward(pod, item, around)
@@ -200,7 +235,7 @@ def _files(
 
 
 def _is_known(source: Mapping[str, Any]) -> bool:
-    return any(one in source for one in ("configMap", "secret", "downwardAPI"))
+    return any(one in source for one in ("configMap", "secret", "downwardAPI", "serviceAccountToken"))
 
 
 def _downward(pod: Mapping[str, Any], item: Mapping[str, Any], around: EnvironmentSources) -> str:

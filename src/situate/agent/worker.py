@@ -38,6 +38,7 @@ from situate.agent.runtime import ContainerConfig, RotatesLogs, Run, RunError, R
 from situate.agent.security import NodeSecurity
 from situate.agent.shim import FENCED
 from situate.agent.termination import ContainerTermination
+from situate.agent.volumes import token_references
 from situate.core.reconcile.nodes.reports import AgentReport
 from situate.loop.logs import Log
 
@@ -279,8 +280,13 @@ class PodWorker:
         context = self._context
         self._assign_ports()
         objects = await self._read(references(self.pod, spec))
-        sources = EnvironmentSources(context.host_ip, context.allocatable, objects, port_variables(spec, self.ports))
         home, volumes = context.runtime.home(self.uid), context.runtime.volumes(self.uid)
+        ports = port_variables(spec, self.ports)
+        tokens = {
+            one: await context.control_plane.request_token(self.pod, *one)
+            for one in token_references(self.pod, volumes)
+        }
+        sources = EnvironmentSources(context.host_ip, context.allocatable, objects, ports, tokens)
         return container_config(self.pod, spec, start, sources, home, volumes, context.security)
 
     async def _read(self, wanted: Iterable[ConfigReference]) -> dict[tuple[str, str], Mapping[str, Any]]:

@@ -6,6 +6,7 @@ import tempfile
 import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
 
@@ -13,7 +14,7 @@ from situate.agent.agent import NodeAgent
 from situate.agent.control_plane_local import LocalControlPlane
 from situate.agent.desired_state import NodeConfiguration
 from situate.agent.hollow_nodes import HollowNodes
-from situate.agent.host import node_name
+from situate.agent.host import node_name, own_address
 from situate.agent.log_server import SERVER_NAME
 from situate.agent.log_source import AgentLogs
 from situate.agent.node_devices import DevicePublisher
@@ -28,6 +29,8 @@ from situate.server.identity.pki.authority import SERVER
 from situate.server.identity.pki.authority_files import CERTIFICATE, NEXT
 from situate.server.identity.secret_files import IdentityError, SecretFile
 from situate.server.identity.setup import IdentityParts
+from situate.server.identity.tokens.token_requests import TokenRequests
+from situate.server.own_service import OwnService
 from situate.server.registry.registry import Registry
 from situate.store.errors import StoreError
 
@@ -47,6 +50,16 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
+def own_service(settings: ControlPlaneSettings, registry: Registry, port: int, *, shared: bool) -> OwnService:
+    """If the server listens on this machine only, its endpoint is the machine's own address, as kube-apiserver's is."""
+    try:
+        given = ip_address(settings.address)
+        address = own_address() if given.is_loopback or given.is_unspecified else settings.address
+    except ValueError:  # a name
+        address = own_address()
+    return OwnService(registry, address, port, settings.lease_identity(), shared=shared)
+
+
 def hollow_fleet(settings: ControlPlaneSettings, registry: Registry, registered: asyncio.Event) -> HollowNodes:
     """`registered` is set when all nodes are."""
     shapes = hollow_shapes(settings.nodes, settings.zones, settings.shape)
@@ -57,7 +70,9 @@ def hollow_fleet(settings: ControlPlaneSettings, registry: Registry, registered:
     )
 
 
-def machine_agent(settings: ControlPlaneSettings, registry: Registry, logs: AgentLogs) -> NodeAgent:
+def machine_agent(
+    settings: ControlPlaneSettings, registry: Registry, logs: AgentLogs, tokens: TokenRequests
+) -> NodeAgent:
     """The agent of this machine. Its pods end with the control plane: `situate down` stops all of a cluster."""
     directory = settings.directory.absolute() / NODE
     own = NodeSettings(
@@ -67,7 +82,7 @@ def machine_agent(settings: ControlPlaneSettings, registry: Registry, logs: Agen
         ends_pods=True,
         security=settings.security,
     )
-    agent = logs.agents[own.name] = process_agent(LocalControlPlane(registry), own, settings.directory)
+    agent = logs.agents[own.name] = process_agent(LocalControlPlane(registry, tokens), own, settings.directory)
     return agent
 
 

@@ -22,6 +22,7 @@ from situate.cli.control_plane.parts import (
     hollow_fleet,
     machine_agent,
     now,
+    own_service,
     renew_certificates,
 )
 from situate.cli.control_plane.settings import ControlPlaneSettings
@@ -176,7 +177,7 @@ async def _open(settings: ControlPlaneSettings) -> AsyncIterator[tuple[Server, S
             wall_ns=time.time_ns,
             new_uid=new_uid,
             cache=cache,
-            admission=[identity.restriction, *chain(cache, settings.profile), identity.escalation],
+            admission=[identity.restriction, *chain(cache, settings.profile, accounts=True), identity.escalation],
             extension=transactions,
             authorize_create=identity.identity.authorize_create,
         )
@@ -203,7 +204,7 @@ async def _open(settings: ControlPlaneSettings) -> AsyncIterator[tuple[Server, S
         parts.append(Part("revocations", lambda: share_always(registry, identity.authority.folder / REVOKED)))
         parts.append(Part("certificates", lambda: renew_certificates(settings, identity, tls, to_agents, renewed)))
         if settings.process_node:
-            parts.append(Part("machine-node", lambda: machine_agent(settings, registry, logs).run()))
+            parts.append(Part("machine-node", lambda: machine_agent(settings, registry, logs, identity.tokens).run()))
 
         def keep_kubeconfig() -> None:
             ensure_kubeconfig(settings.directory / KUBECONFIG, identity.authority, server.url, ADMIN, MASTERS, now())
@@ -212,6 +213,7 @@ async def _open(settings: ControlPlaneSettings) -> AsyncIterator[tuple[Server, S
             keep_kubeconfig()
             await publish_authorities(registry, identity.authority.bundle.decode())
 
+        parts.append(Part("own-service", lambda: own.run()))
         behind = CacheLag(store, cache)
         gauges[LAG] = (GAUGES[LAG], lambda: behind.seconds)
         parts.append(Part("cache-lag", behind.run))
@@ -221,6 +223,8 @@ async def _open(settings: ControlPlaneSettings) -> AsyncIterator[tuple[Server, S
         )
         stack.push_async_callback(server.stop)
         keep_kubeconfig()
+        own = own_service(settings, registry, server.address[1], shared=where.startswith(SHARED))
+        await own.publish()
         yield server, supervisor, registered
 
 

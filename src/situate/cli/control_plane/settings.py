@@ -15,6 +15,7 @@ from situate.core.reconcile.nodes.fencing import KUBERNETES, NodeProfile
 from situate.core.versions import DEFAULT, KubernetesRules
 from situate.loop.logs import Logging
 from situate.server.http.settings import Limits
+from situate.server.kinds.core.service.prepare import ADDRESSES
 from situate.server.placing.snapshot_lag import BOUND_S
 from situate.store.etcd.settings import EtcdSettings
 
@@ -63,7 +64,8 @@ class ControlPlaneSettings:
     def host_names(self) -> list[str]:
         """The names that the server's certificate is valid for."""
         own = ["localhost", "127.0.0.1", "::1", socket.gethostname()]
-        inside = ["kubernetes", "kubernetes.default", "kubernetes.default.svc"]
+        name = "kubernetes.default.svc"
+        inside = ["kubernetes", "kubernetes.default", name, f"{name}.cluster.local", str(ADDRESSES[1])]
         return list(dict.fromkeys([*own, *inside, self.address, *self.names]))
 
     def lease_identity(self) -> str:

@@ -5,6 +5,8 @@ Of a pod, this is what its controller reads: owner, phase, readiness, terminatio
 
 from collections.abc import Mapping
 
+import msgspec
+
 from situate.core.model.apps import IntOrPercent
 from situate.core.model.base import EMPTY, Int32, Int64, Model
 from situate.core.model.labels import LabelSelector
@@ -72,6 +74,17 @@ class ManagedAccount(Model, frozen=True, kw_only=True):
     """A ServiceAccount; only its existence matters."""
 
     metadata: StoredMeta = StoredMeta()
+
+
+class CertificateData(Model, frozen=True, kw_only=True):
+    """The one key of a ConfigMap that a controller reads."""
+
+    certificates: str = msgspec.field(default="", name="ca.crt")
+
+
+class ManagedConfigMap(Model, frozen=True, kw_only=True):
+    metadata: StoredMeta = StoredMeta()
+    data: CertificateData = CertificateData()
 
 
 class ManagedPod(Model, frozen=True, kw_only=True):

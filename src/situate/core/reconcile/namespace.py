@@ -1,4 +1,4 @@
-"""Namespaces: the default ServiceAccount, and deletion: first pods, then other contents, then the namespace."""
+"""Namespaces: what every one has, and deletion: first pods, then other contents, then the namespace."""
 
 from collections.abc import Iterable, Sequence
 
@@ -20,6 +20,7 @@ from situate.core.reconcile.effects import (
 )
 from situate.core.reconcile.graph import Graph, OwnedObject
 from situate.core.reconcile.objects import KINDS, ObjectLister, ref_of, to_json
+from situate.core.reconcile.root_certificates import root_certificates
 
 DEFAULT = "default"
 """The ServiceAccount that every namespace has: a pod that names none runs as it."""
@@ -37,6 +38,13 @@ _FINE = (
     ("NamespaceContentRemaining", "ContentRemoved", "All content successfully removed"),
     ("NamespaceFinalizersRemaining", "ContentHasNoFinalizers", "All content-preserving finalizers finished"),
 )
+
+
+def namespace_contents(one: ManagedNamespace, objects: ObjectLister, now: Millis) -> ReconcileResult:
+    """The ServiceAccount `default` and the ConfigMap `kube-root-ca.crt`."""
+    return ReconcileResult(
+        (*default_account(one, objects, now).effects, *root_certificates(one, objects, now).effects)
+    )
 
 
 def default_account(one: ManagedNamespace, objects: ObjectLister, now: Millis) -> ReconcileResult:

@@ -19,6 +19,7 @@ from situate.core.model.managed import (
     Budget,
     ManagedAccount,
     ManagedClaim,
+    ManagedConfigMap,
     ManagedNamespace,
     ManagedPod,
     ManagedResourceClaim,
@@ -36,7 +37,7 @@ from situate.core.reconcile.disruption import budget, budgets_of
 from situate.core.reconcile.effects import CreateObject, ReconcileResult
 from situate.core.reconcile.job import job, orphan_pod
 from situate.core.reconcile.job_tracking import is_tracked
-from situate.core.reconcile.namespace import default_account
+from situate.core.reconcile.namespace import namespace_contents
 from situate.core.reconcile.nodes.eviction import reconcile_pod_on_node
 from situate.core.reconcile.nodes.health import reconcile_node
 from situate.core.reconcile.nodes.heartbeats import Heartbeats
@@ -45,6 +46,7 @@ from situate.core.reconcile.objects import KINDS, ObjectLister
 from situate.core.reconcile.replicaset import replica_set
 from situate.core.reconcile.resourceclaim import claim_names, is_done, pod_claims, resource_claim
 from situate.core.reconcile.rollout import is_rolling
+from situate.core.reconcile.root_certificates import PUBLISHED, ROOT_CERTIFICATES
 from situate.core.reconcile.statefulset import stateful_set
 
 Controller: TypeAlias = Callable[[Any, ObjectLister, Millis], ReconcileResult]
@@ -60,7 +62,7 @@ CONTROLLERS: Final[Mapping[type, Controller]] = {
     CronJob: cron_job,
     Budget: budget,
     ManagedPod: orphan_pod,
-    ManagedNamespace: default_account,
+    ManagedNamespace: namespace_contents,
     ManagedResourceClaim: resource_claim,
 }
 
@@ -150,6 +152,12 @@ def _concerned(changed: Any, objects: ObjectLister) -> Iterator[Key]:
             yield ManagedPod, meta.namespace, pod.metadata.name
     elif kind is ManagedAccount:
         yield ManagedNamespace, "", meta.namespace
+    elif kind is ManagedConfigMap:
+        if meta.name == ROOT_CERTIFICATES:
+            yield ManagedNamespace, "", meta.namespace
+        if (meta.namespace, meta.name) == PUBLISHED:
+            for space in objects.among(ManagedNamespace):
+                yield ManagedNamespace, "", space.metadata.name
     elif kind is ManagedClaim:
         for reference in meta.owner_references:
             if reference.kind == "StatefulSet":

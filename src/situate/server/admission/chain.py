@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from situate.core.reconcile.nodes.fencing import KUBERNETES, NodeProfile
+from situate.server.admission.accounts import ServiceAccounts
 from situate.server.admission.agent_reports import AgentReports
 from situate.server.admission.namespaces import NamespaceLifecycle
 from situate.server.admission.priority import Priority
@@ -13,10 +14,12 @@ from situate.server.registry.cache import Cache
 from situate.server.registry.ports import Admission
 
 
-def chain(cache: Cache, profile: NodeProfile = KUBERNETES) -> list[Admission]:
-    """The plugins of every server; identity adds its own. `profile`: how to treat lost nodes."""
+def chain(cache: Cache, profile: NodeProfile = KUBERNETES, *, accounts: bool = False) -> list[Admission]:
+    """The plugins of every server; identity adds its own. `profile`: how to treat lost nodes. `accounts`: every pod has
+    a ServiceAccount; only where somebody creates the account `default` of each namespace."""
     return [
         NamespaceLifecycle(cache),
+        *([ServiceAccounts(cache)] if accounts else []),
         AgentReports(),
         Priority(cache),
         DefaultTolerations(profile.toleration_s),

@@ -12,6 +12,7 @@ from copy import deepcopy
 from http import HTTPStatus
 from typing import Any, Final, Protocol
 
+from situate.core.reconcile.root_certificates import CERTIFICATES
 from situate.server.errors import StatusError
 from situate.server.identity.authorization.aggregation import Aggregation
 from situate.server.identity.authorization.roles import AUTOUPDATE, BINDINGS, ROLES
@@ -93,7 +94,7 @@ def bootstrap_objects(client_ca: str) -> list[Object]:
             "apiVersion": "v1",
             "kind": "ConfigMap",
             "metadata": {"name": CLUSTER_INFO, "namespace": "kube-public"},
-            "data": {CLUSTER_INFO_KEY: cluster_info(client_ca)},
+            "data": {CLUSTER_INFO_KEY: cluster_info(client_ca), CERTIFICATES: client_ca},
         },
     ]
 

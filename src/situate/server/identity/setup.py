@@ -40,6 +40,8 @@ class IdentityParts:
     """The first of the registry's admission. Evictions bypass the registry and use `create_handlers.restricted`."""
     escalation: NoEscalation
     """The last of the registry's admission."""
+    tokens: TokenRequests
+    """For agents in the server's own process."""
     create_handlers: CreateHandlers
 
 
@@ -80,5 +82,6 @@ def open_identity(
         authority=authority,
         restriction=restriction,
         escalation=NoEscalation(authorization.rbac, authorization),
+        tokens=tokens,
         create_handlers=create_handlers(Reviews(authorization, authentication), tokens),
     )

@@ -86,8 +86,16 @@ class AccountTokens:
         self._verified: dict[str, _Verified] = {}
 
     def issue(
-        self, account: Object, bound: BoundObject, audiences: Sequence[str], now: datetime, life_s: int, token_id: str
+        self,
+        account: Object,
+        bound: BoundObject,
+        audiences: Sequence[str],
+        now: datetime,
+        life_s: int,
+        token_id: str,
+        warn_s: int = 0,
     ) -> str:
+        """`warn_s`: after how long its reader should have read another one; 0: it ends with its life."""
         namespace, name = account["metadata"]["namespace"], account["metadata"]["name"]
         issued = int(now.timestamp())
         ours: dict[str, Any] = {
@@ -98,6 +106,8 @@ class AccountTokens:
             ours[bound.kind] = {"name": bound.name, "uid": bound.uid}
         if bound.node:
             ours["node"] = {"name": bound.node} | ({"uid": bound.node_uid} if bound.node_uid else {})
+        if warn_s:
+            ours["warnafter"] = issued + warn_s
         claims = {
             "aud": list(audiences),
             "exp": issued + life_s,

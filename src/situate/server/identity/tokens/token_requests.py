@@ -15,6 +15,10 @@ from situate.server.requests import Caller, Object, Target
 DEFAULT_S: Final = 3600
 LEAST_S: Final = 600
 MOST_S: Final = 1 << 32
+MOUNTED_S: Final = 3_607
+"""The life that marks tokens mounted by default (server/admission/accounts)."""
+EXTENDED_S: Final = 365 * 24 * 3_600
+"""How long those are valid: their readers may never read them again. Nodes are told the shorter time, and renew them."""
 GROUP: Final = "authentication.k8s.io"
 KIND: Final = "TokenRequest"
 
@@ -56,7 +60,12 @@ class TokenRequests:
         _check_life(spec["expirationSeconds"])
         bound = self._bound(target, spec.get("boundObjectRef") or {})
         now = self._clock()
-        made = self._tokens.issue(account, bound, spec["audiences"], now, spec["expirationSeconds"], self._new_uid())
+        life_s: int = spec["expirationSeconds"]
+        for_server = set(spec["audiences"]) <= set(self._tokens.audiences)
+        warn_s = life_s if bound.kind == "pod" and life_s == MOUNTED_S and for_server else 0
+        made = self._tokens.issue(
+            account, bound, spec["audiences"], now, EXTENDED_S if warn_s else life_s, self._new_uid(), warn_s
+        )
         return {
             **request,
             "metadata": {
