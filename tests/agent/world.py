@@ -219,6 +219,9 @@ class FakePlane:
         self.reports.append((pod["metadata"]["name"], status, about))
         self.put({**held, "status": merge_status(held["status"], status)})
 
+    async def request_token(self, pod: dict[str, Any], audience: str, life_s: int) -> str:
+        return f"token of {pod['metadata']['name']}"
+
     async def get(self, kind: str, namespace: str, name: str) -> dict[str, Any] | None:
         self._check()
         return self.nodes_held.get(name) if kind == "Node" else self.objects.get((kind, name))

@@ -41,8 +41,8 @@ SOURCES: Final = ("configMap", "secret", "downwardAPI", "projected", "emptyDir",
 
 TOKEN_S: Final = 3_600
 """The life of a token that does not set it."""
-TOKEN_AT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
-TOKEN_VARIABLE: Final = "SITUATE_SERVICE_ACCOUNT"
+ACCOUNT_AT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
+ACCOUNT_VARIABLE: Final = "SITUATE_SERVICE_ACCOUNT"
 
 
 def variable_of(name: str) -> str:
@@ -72,8 +72,8 @@ def token_directory(container: Mapping[str, Any], volumes: Mapping[str, str]) ->
     """Where a container finds the token of its ServiceAccount: a process sees no mount."""
     for mount in container.get("volumeMounts", ()):
         path = volumes.get(variable_of(mount.get("name", "")))
-        if mount.get("mountPath") == TOKEN_AT and path is not None:
-            return {TOKEN_VARIABLE: path}
+        if mount.get("mountPath") == ACCOUNT_AT and path is not None:
+            return {ACCOUNT_VARIABLE: path}
     return {}
 
 

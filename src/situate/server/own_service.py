@@ -53,6 +53,7 @@ class OwnService:
         *,
         shared: bool,
         wall_ns: Callable[[], int] = time.time_ns,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`address`: where clients on other machines reach this server. `shared`: other servers may use the store."""
         self._registry = registry
@@ -62,6 +63,7 @@ class OwnService:
         self._identity = identity
         self._shared = shared
         self._wall_ns = wall_ns
+        self._clock = clock
         self._renewals: dict[str, tuple[str, float]] = {}
         """The renewal of each Lease that was seen last, and when, by our own clock."""
 
@@ -145,7 +147,7 @@ class OwnService:
     def _servers(self) -> list[tuple[str, int]]:
         """Those whose Leases were renewed lately: by when we saw the renewal, not by their clocks."""
         found: list[tuple[str, int]] = [(self._address, self._port)]
-        now, seen = time.monotonic(), dict[str, tuple[str, float]]()
+        now, seen = self._clock(), dict[str, tuple[str, float]]()
         for held in self._registry.cache.all(LEASE, LEASES):
             if any(held.labels.get(key) != value for key, value in IDENTITY.items()):
                 continue

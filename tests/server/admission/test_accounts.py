@@ -87,7 +87,7 @@ def test_a_missing_account_is_refused_in_kubernetes_words() -> None:
 
 
 @pytest.mark.parametrize(
-    ("of_pod", "of_account", "mounted"),
+    "of_pod, of_account, mounted",
     [(None, None, True), (None, False, False), (True, False, True), (False, None, False), (False, True, False)],
 )
 def test_the_pod_decides_about_the_mount_then_the_account(

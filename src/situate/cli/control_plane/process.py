@@ -213,7 +213,10 @@ async def _open(settings: ControlPlaneSettings) -> AsyncIterator[tuple[Server, S
             keep_kubeconfig()
             await publish_authorities(registry, identity.authority.bundle.decode())
 
-        parts.append(Part("own-service", lambda: own.run()))
+        async def keep_service() -> None:
+            await own_service(settings, registry, server.address[1], shared=where.startswith(SHARED)).run()
+
+        parts.append(Part("own-service", keep_service))
         behind = CacheLag(store, cache)
         gauges[LAG] = (GAUGES[LAG], lambda: behind.seconds)
         parts.append(Part("cache-lag", behind.run))
@@ -223,8 +226,6 @@ async def _open(settings: ControlPlaneSettings) -> AsyncIterator[tuple[Server, S
         )
         stack.push_async_callback(server.stop)
         keep_kubeconfig()
-        own = own_service(settings, registry, server.address[1], shared=where.startswith(SHARED))
-        await own.publish()
         yield server, supervisor, registered
 
 

@@ -42,9 +42,7 @@ _FINE = (
 
 def namespace_contents(one: ManagedNamespace, objects: ObjectLister, now: Millis) -> ReconcileResult:
     """The ServiceAccount `default` and the ConfigMap `kube-root-ca.crt`."""
-    return ReconcileResult(
-        (*default_account(one, objects, now).effects, *root_certificates(one, objects, now).effects)
-    )
+    return ReconcileResult((*default_account(one, objects, now).effects, *root_certificates(one, objects, now).effects))
 
 
 def default_account(one: ManagedNamespace, objects: ObjectLister, now: Millis) -> ReconcileResult:

@@ -73,7 +73,6 @@ _TAKERS: Final[Mapping[type, tuple[type, ...]]] = {
     ControllerRevision: (ManagedStatefulSet, DaemonSet),
 }
 _STRUCTS: Final = {name: kind for kind, name in KINDS.items()}
-_SIZED: Final = (Deployment, ManagedReplicaSet, ManagedStatefulSet)
 
 
 def reconcile(
@@ -141,28 +140,60 @@ def _concerned(changed: Any, objects: ObjectLister) -> Iterator[Key]:
     if kind in CONTROLLERS and (kind is not ManagedPod or is_tracked(changed) or changed.spec.resource_claims):
         yield kind, meta.namespace, meta.name
     yield from _managers(kind, meta, objects)
-    if kind is ManagedPod:
-        for one in budgets_of(changed, objects):
-            yield Budget, meta.namespace, one.metadata.name
-    elif kind in _SIZED:
-        for one in objects.among(Budget, meta.namespace):
-            yield Budget, meta.namespace, one.metadata.name
-    elif kind is Job and objects.get(Job, meta.namespace, meta.name) is None:
+    yield from _concerned_by_claims(changed, objects)
+    others = _OTHERS.get(kind)
+    if others is not None:
+        yield from others(changed, objects)
+
+
+def _budgets(pod: ManagedPod, objects: ObjectLister) -> Iterator[Key]:
+    for one in budgets_of(pod, objects):
+        yield Budget, pod.metadata.namespace, one.metadata.name
+
+
+def _budgets_beside(sized: Any, objects: ObjectLister) -> Iterator[Key]:
+    """A budget may be a share of what its pods' owner wants."""
+    for one in objects.among(Budget, sized.metadata.namespace):
+        yield Budget, sized.metadata.namespace, one.metadata.name
+
+
+def _orphans(one: Job, objects: ObjectLister) -> Iterator[Key]:
+    meta = one.metadata
+    if objects.get(Job, meta.namespace, meta.name) is None:
         for pod in objects.controlled(ManagedPod, meta.namespace, meta.uid):
             yield ManagedPod, meta.namespace, pod.metadata.name
-    elif kind is ManagedAccount:
+
+
+def _namespace(one: ManagedAccount, objects: ObjectLister) -> Iterator[Key]:
+    yield ManagedNamespace, "", one.metadata.namespace
+
+
+def _namespaces(one: ManagedConfigMap, objects: ObjectLister) -> Iterator[Key]:
+    meta = one.metadata
+    if meta.name == ROOT_CERTIFICATES:
         yield ManagedNamespace, "", meta.namespace
-    elif kind is ManagedConfigMap:
-        if meta.name == ROOT_CERTIFICATES:
-            yield ManagedNamespace, "", meta.namespace
-        if (meta.namespace, meta.name) == PUBLISHED:
-            for space in objects.among(ManagedNamespace):
-                yield ManagedNamespace, "", space.metadata.name
-    elif kind is ManagedClaim:
-        for reference in meta.owner_references:
-            if reference.kind == "StatefulSet":
-                yield ManagedStatefulSet, meta.namespace, reference.name
-    yield from _concerned_by_claims(changed, objects)
+    if (meta.namespace, meta.name) == PUBLISHED:
+        for space in objects.among(ManagedNamespace):
+            yield ManagedNamespace, "", space.metadata.name
+
+
+def _stateful_sets(one: ManagedClaim, objects: ObjectLister) -> Iterator[Key]:
+    for reference in one.metadata.owner_references:
+        if reference.kind == "StatefulSet":
+            yield ManagedStatefulSet, one.metadata.namespace, reference.name
+
+
+_OTHERS: Final[Mapping[type, Callable[[Any, ObjectLister], Iterator[Key]]]] = {
+    ManagedPod: _budgets,
+    Deployment: _budgets_beside,
+    ManagedReplicaSet: _budgets_beside,
+    ManagedStatefulSet: _budgets_beside,
+    Job: _orphans,
+    ManagedAccount: _namespace,
+    ManagedConfigMap: _namespaces,
+    ManagedClaim: _stateful_sets,
+}
+"""Whom a change of an object concerns besides its own controller and its owner's."""
 
 
 def _concerned_by_claims(changed: Any, objects: ObjectLister) -> Iterator[Key]:

@@ -33,9 +33,7 @@ TOKEN_S: Final = 3_607
 MIRROR: Final = "kubernetes.io/config.mirror"
 ENFORCED: Final = "kubernetes.io/enforce-mountable-secrets"
 MISSING: Final = 'error looking up service account {namespace}/{name}: serviceaccount "{name}" not found'
-NO_ACCOUNT_OF_MIRROR: Final = "a mirror pod may not reference service accounts"
-NO_SECRET_OF_MIRROR: Final = "a mirror pod may not reference secrets"
-NO_TOKEN_OF_MIRROR: Final = "a mirror pod may not use ServiceAccountToken volume projections"
+NOT_IN_MIRRORS: Final = "a mirror pod may not {}"
 
 
 class ServiceAccounts:
@@ -126,12 +124,12 @@ def _token_volume() -> dict[str, Any]:
 def _check_mirror(pod: Object, spec: Mapping[str, Any]) -> None:
     """A mirror pod stands for one that a node runs on its own: the API may give it no rights."""
     if spec.get("serviceAccountName"):
-        raise _refused(pod, NO_ACCOUNT_OF_MIRROR)
+        raise _refused(pod, NOT_IN_MIRRORS.format("reference service accounts"))
     if any(_secrets_of(spec)):
-        raise _refused(pod, NO_SECRET_OF_MIRROR)
+        raise _refused(pod, NOT_IN_MIRRORS.format("reference secrets"))
     for volume in spec.get("volumes", ()):
         if any("serviceAccountToken" in one for one in (volume.get("projected") or {}).get("sources", ())):
-            raise _refused(pod, NO_TOKEN_OF_MIRROR)
+            raise _refused(pod, NOT_IN_MIRRORS.format("use ServiceAccountToken volume projections"))
 
 
 def _check_secrets(pod: Object, spec: Mapping[str, Any], account: Object) -> None:
@@ -156,7 +154,7 @@ def _check_secrets(pod: Object, spec: Mapping[str, Any], account: Object) -> Non
     pulls = [one.get("name", "") for one in account.get("imagePullSecrets") or ()]
     for index, one in enumerate(spec.get("imagePullSecrets", ())):
         if one.get("name", "") not in pulls:
-            why = f"imagePullSecrets[{index}].name=\"{one.get('name', '')}\" is not allowed because service account "
+            why = f'imagePullSecrets[{index}].name="{one.get("name", "")}" is not allowed because service account '
             raise _refused(pod, f"{why}{name} does not reference that imagePullSecret")
 
 

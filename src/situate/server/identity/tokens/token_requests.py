@@ -18,7 +18,7 @@ MOST_S: Final = 1 << 32
 MOUNTED_S: Final = 3_607
 """The life that marks tokens mounted by default (server/admission/accounts)."""
 EXTENDED_S: Final = 365 * 24 * 3_600
-"""How long those are valid: their readers may never read them again. Nodes are told the shorter time, and renew them."""
+"""How long those are valid: a program may read its token once. Nodes are told the shorter time, and renew them."""
 GROUP: Final = "authentication.k8s.io"
 KIND: Final = "TokenRequest"
 
