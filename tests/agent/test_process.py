@@ -3,14 +3,16 @@
 import asyncio
 import json
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from agent.world import story, until
-from situate.agent.process import KEPT_RUNS, ProcessRuntime, ProcessSettings
+from situate.agent.process import KEPT_RUNS, SHIM_REACTS_S, ProcessRuntime, ProcessSettings
 from situate.agent.run_files import LOST, LOST_REASON
 from situate.agent.runtime import ContainerConfig, RunError
 
@@ -186,3 +188,20 @@ def test_a_run_that_cannot_have_a_directory_says_why(tmp_path: Path) -> None:
         assert runtime.runs("u") == {}
 
     story(told)
+
+
+def test_a_shim_gets_time_to_react_before_it_is_killed_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[signal.Signals] = []
+    clock = [100.0]
+
+    async def told(runtime: ProcessRuntime) -> None:
+        runtime.start(order("sleep", "100"))
+        await until(lambda: state(runtime) == "running")
+        with monkeypatch.context() as patched:
+            patched.setattr(ProcessRuntime, "_signal", lambda _self, _pod, _container, number: sent.append(number))
+            patched.setattr("situate.agent.process.time", SimpleNamespace(monotonic=lambda: clock[0]))
+            for clock[0] in (100.0, 100.0 + SHIM_REACTS_S - 0.1, 100.0 + SHIM_REACTS_S):
+                runtime.kill("u", "c")
+
+    with_runtime(tmp_path, told)
+    assert sent == [signal.SIGUSR1, signal.SIGUSR1, signal.SIGUSR1, signal.SIGKILL]

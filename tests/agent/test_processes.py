@@ -15,6 +15,7 @@ from situate.agent.processes import (
     KILL_ROUND_S,
     KILL_ROUNDS,
     MARK,
+    MARKED_ROUNDS,
     children,
     kill_all,
     kill_cgroup,
@@ -112,6 +113,27 @@ def test_what_bears_a_mark_is_killed_with_its_session_and_nothing_else_is(some: 
     assert are_gone(found)
     assert all(lives(one.pid) for one in others)
     assert kill_marked(mark) == 0
+
+
+def test_an_orphan_without_the_mark_is_killed_with_the_session_that_has_it(some: Processes) -> None:
+    mark = uuid.uuid4().hex
+    begun = some.begin("(env -i sh -c 'echo $$; exec sleep 100' &); sleep 100", mark=mark)
+    orphans = [
+        int(stat.parent.name)
+        for stat in Path("/proc").glob("[0-9]*/stat")
+        if lives(int(stat.parent.name)) and os.getsid(int(stat.parent.name)) == begun.pid
+    ]
+    assert len(orphans) >= 3, "the shell, its sleep, and the orphan"
+    kill_marked(mark)
+    assert are_gone(orphans)
+
+
+def test_who_kills_by_a_mark_waits_between_rounds_and_gives_up_at_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr(time, "sleep", slept.append)
+    monkeypatch.setattr(processes, "_marked", lambda _mark: {NO_PID})
+    assert kill_marked("m") == 1
+    assert slept == [KILL_ROUND_S] * MARKED_ROUNDS
 
 
 def test_who_kills_waits_between_rounds_and_gives_up_at_last(monkeypatch: pytest.MonkeyPatch) -> None:

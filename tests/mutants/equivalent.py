@@ -4,6 +4,12 @@ from mutants.mutate import Mutant
 
 EQUIVALENT: dict[tuple[str, str, str, str], str] = {
     (
+        "agent/lease.py",
+        '"""A shorter lease counts from now on, also for the shims: its response may be lost."""',
+        "if lease_s < self._fence.lease_s:",
+        "if (lease_s <= self._fence.lease_s):",
+    ): "to send the lease that is in force changes neither the fence nor its file",
+    (
         "core/engine/gang_scheduling.py",
         "yield Release(reservation, problem)",
         "continue",
