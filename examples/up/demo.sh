@@ -1,5 +1,5 @@
 #!/bin/sh
-# A cluster in one command, something to run on it, where it went and why, and the cluster down again. The first argument
+# A cluster in one command, a pod that is pending, why, the change that helps, and the cluster down again. The first argument
 # is the command `situate`; the cluster lives in a directory of its own, which is deleted at the end.
 set -eu
 situate=${1:-situate}
@@ -24,6 +24,24 @@ until ask get deploy,jobs | grep -q '^deployment.apps/web *6/6' && ask get jobs 
     sleep 0.25
 done
 
+say "situate why too-big: every reason, and a change that was tried"
+ask why too-big
+
+say "the change, made: 3 CPUs and 8Gi"
+ask delete pod too-big >/dev/null 2>&1
+{
+    printf 'apiVersion: v1\nkind: Pod\nmetadata:\n'
+    sed -n '/^  name: too-big/,$p' "$here/first-steps.yaml" | sed 's/cpu: "32", memory: 64Gi/cpu: "3", memory: 8Gi/'
+} > "$home/smaller.yaml"
+ask apply -f "$home/smaller.yaml" >/dev/null 2>&1
+tries=0
+until ask get pod too-big | grep -q Running; do
+    tries=$((tries + 1))
+    if [ $tries -gt 60 ]; then echo "the pod does not run after 60 tries" >&2; exit 1; fi
+    sleep 0.25
+done
+ask get pod too-big -o wide | tail -n 1 | awk '{ printf "%-24s %-12s %s\n", $1, $3, $7 }'
+
 say "situate get: where everything went"
 ask get pods -o wide | awk '{ printf "%-24s %-12s %s\n", $1, $3, ($1 == "NAME" ? "NODE" : $7) }' | sed 's/RESTARTS.*//'
 
@@ -33,8 +51,11 @@ ask get placementdecisions | head -n 4
 say "situate status: what each node holds, and what waits"
 ask status | tail -n +2
 
-say "situate describe: why it waits"
-ask describe pod too-big | sed -n '/^Placement:/,/^Events:/p' | grep -v '^Events:'
-
 say "situate down"
 $situate down --dir "$home/cluster" --delete | sed "s|$home/||"
+
+say "what next"
+cat <<EOF
+Tutorials of ten minutes each: docs/start/index.md. \`make site\` builds all pages as a site.
+Put the command on your path (. .venv/bin/activate), then: situate up, situate why, situate --help.
+EOF

@@ -1,4 +1,4 @@
-"""What README.md has typed to run something on this machine works, as it stands there, with kubectl."""
+"""What docs/guides/nodes.md has typed to run something on this machine works, as it stands there, with kubectl."""
 
 import re
 import subprocess
@@ -9,19 +9,19 @@ from kubernetes.cluster import Cluster
 from kubernetes.parts import folder
 
 ROOT = Path(__file__).parents[2]
-SECTION = "### What runs\n"
+SECTION = "## Something that runs\n"
 WITHIN_S = 180
 
 
 def typed() -> str:
     """The commands of that section."""
-    section = (ROOT / "README.md").read_text().partition(SECTION)[2].partition("\n## ")[0]
+    section = (ROOT / "docs" / "guides" / "nodes.md").read_text().partition(SECTION)[2].partition("\n## ")[0]
     found = re.findall(r"^```sh\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
     assert len(found) == 1
     return str(found[0])
 
 
-def test_a_web_server_and_a_job_as_the_readme_has_them(tmp_path: Path, control_plane: Cluster) -> None:
+def test_a_web_server_and_a_job_as_the_page_has_them(tmp_path: Path, control_plane: Cluster) -> None:
     """(`control_plane` is asked for so that this is left out where there is no kubectl.)"""
     bin_ = tmp_path / "bin"
     bin_.mkdir()
