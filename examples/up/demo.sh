@@ -49,7 +49,7 @@ say "situate get placementdecisions: one for each decision"
 ask get placementdecisions | head -n 4
 
 say "situate status: what each node holds, and what waits"
-ask status | tail -n +2
+ask status | tail -n +3
 
 say "situate down"
 $situate down --dir "$home/cluster" --delete | sed "s|$home/||"

@@ -76,7 +76,7 @@ def header(found: Access) -> str | None:
 # -- which one ---------------------------------------------------------------------------------------------------------
 
 
-def test_what_is_named_wins_over_the_environment_and_that_over_the_pod_and_that_over_the_home(tmp_path: Path) -> None:
+def test_what_is_named_wins_over_the_environment_and_that_over_the_home_and_that_over_the_pod(tmp_path: Path) -> None:
     def made(name: str) -> str:
         return written(tmp_path / name, config({"server": f"https://{Path(name).parts[0]}:1"}))
 
@@ -93,9 +93,11 @@ def test_what_is_named_wins_over_the_environment_and_that_over_the_pod_and_that_
     assert server(named, **env) == "https://named:1"
     assert server(**env) == "https://listed:1"
     del env["KUBECONFIG"]
-    assert server(**env) == "https://10.0.0.1:443"
+    assert server(**env) == "https://home:1"
     assert server(None, "dev", **env) == "https://home:1"
-    assert server(HOME=str(tmp_path / "home")) == "https://home:1"
+    assert server(HOME=str(tmp_path / "elsewhere"), **pod) == "https://10.0.0.1:443"
+    written(tmp_path / "emptied" / ".kube" / "config", {"kind": "Config", "current-context": "", "contexts": None})
+    assert server(HOME=str(tmp_path / "emptied"), **pod) == "https://10.0.0.1:443"
     assert server(None, None, "https://master:2/", **env) == "https://master:2"
     assert server(named, None, "https://master:2", **env) == "https://master:2"
 

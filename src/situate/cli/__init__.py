@@ -35,6 +35,7 @@ COMMANDS: dict[str, dict[str, str]] = {
     "Cluster": {
         "up": "Start a cluster here: API server, scheduler, controllers and hollow nodes.",
         "down": "Stop the cluster that `situate up` started.",
+        "clusters": "List the clusters on this machine.",
         "backup": "Back up a whole cluster to a file, while it runs.",
         "restore": "Restore a cluster from a backup.",
         "status": "Show the state of a cluster: server, nodes, pods, and why some pods wait.",

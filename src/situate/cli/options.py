@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 import click
 
 from situate.cli import BadInput
-from situate.cli.cluster.connection import DIRECTORY
+from situate.cli.cluster.local import HERE, find_directory, named_directory, require_running
 from situate.core.versions import DEFAULT, RULES
 
 if TYPE_CHECKING:
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from situate.agent.security import ContainerUsers, NodeSecurity
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+_CLUSTER: Final = "situate.cluster"
+"""Where a click context keeps the directory of the cluster that `--cluster` or `--name` names."""
+_DIRECTORY: Final = click.Path(path_type=Path, file_okay=False)
 
 
 class Option(Protocol):
@@ -37,15 +41,41 @@ def combined(*options: Option) -> Option:
 
 
 def cluster_options(command: F) -> F:
-    """Every command that talks to a cluster has these."""
+    """Every command that talks to a cluster has these. `--cluster` is the same as its `--kubeconfig`."""
     return combined(
         click.option(
             "--kubeconfig",
             metavar="FILE",
-            help="How to reach the cluster. Default: .situate/kubeconfig of `situate up`, else kubectl's.",
+            callback=_kubeconfig,
+            help="How to reach the cluster; default: as kubectl, else the one cluster of `situate up`.",
         ),
         click.option("--context", metavar="NAME", help="The kubeconfig's context to use."),
+        click.option(
+            "--cluster",
+            metavar="NAME",
+            expose_value=False,
+            is_eager=True,
+            callback=_remember_cluster,
+            help="A cluster of `situate up`, by its name or its directory.",
+        ),
     )(command)
+
+
+def _remember_cluster(ctx: click.Context, _option: click.Parameter, name: str | None) -> None:
+    ctx.meta[_CLUSTER] = None if name is None else find_directory(name)
+
+
+def _remember_name(ctx: click.Context, _option: click.Parameter, name: str | None) -> None:
+    ctx.meta[_CLUSTER] = None if name is None else named_directory(name)
+
+
+def _kubeconfig(ctx: click.Context, _option: click.Parameter, file: str | None) -> str | None:
+    directory: Path | None = ctx.meta[_CLUSTER]
+    if directory is None:
+        return file
+    if file is not None:
+        raise click.UsageError("--cluster and --kubeconfig both name a cluster: give one or the other")
+    return str(require_running(directory).kubeconfig)
 
 
 def files_option(command: F) -> F:
@@ -95,7 +125,7 @@ def output_option(*formats: str) -> Option:
 
 def require_one_source(names: tuple[str, ...], kubeconfig: str | None, context: str | None) -> None:
     if names and (kubeconfig or context):
-        raise BadInput("-f names files, --kubeconfig and --context name a cluster: give one or the other")
+        raise BadInput("-f names files; --kubeconfig, --context and --cluster name a cluster: give one or the other")
 
 
 def require_one_scope(namespace: str | None, all_namespaces: bool) -> None:
@@ -103,9 +133,36 @@ def require_one_scope(namespace: str | None, all_namespaces: bool) -> None:
         raise BadInput("-n and -A: give one or the other")
 
 
-def directory_option(text: str, default: Path = DIRECTORY) -> Option:
-    kind = click.Path(path_type=Path, file_okay=False)
-    return click.option("--dir", "directory", type=kind, default=default, show_default=True, help=text)
+def directory_option(text: str, default: Path) -> Option:
+    return click.option("--dir", "directory", type=_DIRECTORY, default=default, show_default=True, help=text)
+
+
+def own_cluster_option(text: str, flag: str = "--cluster") -> Option:
+    """A cluster of this machine, as `directory`: by its name, or by its directory."""
+    return combined(
+        click.option(
+            flag,
+            metavar="NAME",
+            expose_value=False,
+            is_eager=True,
+            callback=_remember_cluster if flag == "--cluster" else _remember_name,
+            help="The cluster of this name; default: the one in this directory, which has none.",
+        ),
+        click.option(
+            "--dir",
+            "directory",
+            type=_DIRECTORY,
+            callback=_own_directory,
+            help=f"{text} Default: {HERE}, or the directory of the name.",
+        ),
+    )
+
+
+def _own_directory(ctx: click.Context, _option: click.Parameter, given: Path | None) -> Path:
+    named: Path | None = ctx.meta[_CLUSTER]
+    if named is not None and given is not None:
+        raise click.UsageError("--dir and a name both name a cluster: give one or the other")
+    return given or named or HERE
 
 
 def verbosity_option(command: F) -> F:

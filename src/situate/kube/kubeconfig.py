@@ -37,6 +37,10 @@ _HEADER_VALUE: Final = re.compile(r"[\x20-\x7e]+")
 _ESCAPED: Final = re.compile(r"[^A-Za-z0-9!#$&'*+.^_`|~-]")
 
 
+class NoKubeconfigError(InputError):
+    """Nothing names a cluster: no option, no environment variable, no file and no pod."""
+
+
 # -- finding it --------------------------------------------------------------------------------------------------------
 
 
@@ -53,9 +57,10 @@ def find_access(
     1. `kubeconfig`, one file;
     2. `master` alone, anonymously: a kubeconfig's credentials are not sent to a server that it does not name;
     3. $KUBECONFIG, several files;
-    4. the pod we run in, unless there is a `context`;
-    5. ~/.kube/config.
-    `context` replaces current-context, `master` the cluster's address. Raises InputError.
+    4. ~/.kube/config, unless $KUBECONFIG is set, or this file is empty;
+    5. the pod we run in, unless there is a `context`.
+    This is kubectl's order. `context` replaces current-context, `master` the cluster's address. Raises InputError, and
+    NoKubeconfigError where nothing names a cluster.
     """
     env = os.environ if environ is None else environ
     if kubeconfig:
@@ -66,13 +71,20 @@ def find_access(
     there = [path for path in listed if Path(path).exists()]
     if there:
         return _chosen(merged_files(there), context, master, env)
+    home = Path(env.get("HOME") or "~").expanduser() / ".kube" / "config"
+    if not listed and home.exists() and not _is_empty(merged := merged_files([str(home)])):
+        return _chosen(merged, context, master, env)
     if env.get("KUBERNETES_SERVICE_HOST") and not context:
         return in_cluster(env, service_account)
-    home = Path(env.get("HOME") or "~").expanduser() / ".kube" / "config"
-    if not listed and home.exists():
-        return _chosen(merged_files([str(home)]), context, master, env)
-    looked = f"KUBECONFIG names {', '.join(listed)}" if listed else f"there is no {home} and KUBECONFIG is not set"
-    raise InputError(f"no kubeconfig found: {looked}, and this is no pod in a cluster: name one with --kubeconfig")
+    if listed:
+        raise InputError(f"no cluster found: KUBECONFIG names {', '.join(listed)}, which does not exist")
+    looked = f"{home} has no contexts" if home.exists() else f"there is no {home}"
+    raise NoKubeconfigError(f"no cluster found: {looked} and KUBECONFIG is not set; name one with --kubeconfig")
+
+
+def _is_empty(merged: MergedKubeconfig) -> bool:
+    """Tools that delete their clusters leave such a file behind."""
+    return not merged.contexts and not merged.current
 
 
 def in_cluster(environ: Mapping[str, str], service_account: Path = SERVICE_ACCOUNT) -> Access:

@@ -16,6 +16,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from situate.cli import main
+from situate.cli.control_plane.state import read_state
 
 ROOT = Path(__file__).parents[3]
 FIRST_STEPS = ROOT / "examples" / "up" / "first-steps.yaml"
@@ -33,12 +34,17 @@ class Desk:
         if words[0] == "up":
             return self._apart(*words)
         with contextlib.chdir(self.folder):
-            return CliRunner(env={"KUBECONFIG": None}).invoke(main, words, input=stdin, prog_name="situate")
+            env = {"KUBECONFIG": None, "KUBERNETES_SERVICE_HOST": None, **self._homes()}
+            return CliRunner(env=env).invoke(main, words, input=stdin, prog_name="situate")
 
     def _apart(self, *words: str) -> Result:
         argv = [sys.executable, "-m", "situate", *words]
-        done = subprocess.run(argv, cwd=self.folder, capture_output=True, timeout=120, check=False)
+        env = {name: value for name, value in os.environ.items() if name != "KUBECONFIG"} | self._homes()
+        done = subprocess.run(argv, cwd=self.folder, env=env, capture_output=True, timeout=120, check=False)
         return Result(CliRunner(), done.stdout, done.stderr, done.stdout + done.stderr, None, done.returncode, None)
+
+    def _homes(self) -> dict[str, str]:
+        return {"HOME": str(self.folder / "home"), "XDG_DATA_HOME": str(self.folder / "data")}
 
     def says(self, *words: str, stdin: str = "") -> str:
         done = self.run(*words, stdin=stdin)
@@ -48,7 +54,7 @@ class Desk:
     def refuses(self, *words: str, stdin: str = "") -> str:
         done = self.run(*words, stdin=stdin)
         assert done.exit_code in (1, 2), f"{words}: {done.stdout}{done.stderr}"
-        lines = done.stderr.strip().splitlines()
+        lines = [line for line in done.stderr.strip().splitlines() if not line.startswith("note: this changes")]
         assert len(lines) == 1 or lines[0].startswith("Usage:"), done.stderr
         return lines[-1]
 
@@ -64,8 +70,16 @@ class Desk:
         return found
 
 
+@pytest.fixture
+def desk(shared: Desk) -> Desk:
+    """The shared one, up again if another test took it down."""
+    if read_state(shared.folder / ".situate") is None:
+        shared.says("up", "--port", "0", "--nodes", "3", "--zones", "3")
+    return shared
+
+
 @pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
     one = Desk(tmp_path_factory.mktemp("desk"))
     said = one.says("up", "--port", "0", "--nodes", "3", "--zones", "3")
     assert said.startswith("A cluster with 3 hollow nodes is up at https://127.0.0.1:")
@@ -107,6 +121,24 @@ def test_what_is_applied_runs_and_what_cannot_says_why(desk: Desk) -> None:
     assert desk.says("apply", "-f", str(FIRST_STEPS)).count("unchanged") == 4
 
 
+def test_the_next_steps_that_up_names_work_in_any_directory(desk: Desk, tmp_path: Path) -> None:
+    steps = desk.folder / ".situate" / "first-steps.yaml"
+    assert steps.read_bytes() == FIRST_STEPS.read_bytes()
+    with contextlib.chdir(tmp_path):
+        words = ["get", "nodes", "-o", "name"]
+        done = CliRunner(env={"KUBECONFIG": str(desk.folder / ".situate" / "kubeconfig")}).invoke(main, words)
+    assert done.stdout.splitlines()[0] == "node/node-1"
+
+
+def test_a_command_that_changes_a_cluster_first_says_which(desk: Desk) -> None:
+    server = json.loads((desk.folder / ".situate" / "server.json").read_text())["url"]
+    note = f'note: this changes the cluster at {server} (.situate/kubeconfig, context "situate")\n'
+    body = "{apiVersion: v1, kind: ConfigMap, metadata: {name: noted}}"
+    assert desk.run("apply", "-f", "-", stdin=body).stderr == note
+    assert desk.run("apply", "-f", "-", "--dry-run", stdin=body).stderr == ""
+    assert desk.run("delete", "cm/noted").stderr == note
+
+
 def test_all_ways_to_look(desk: Desk) -> None:
     assert desk.says("get", "nodes", "-o", "name").splitlines() == ["node/node-1", "node/node-2", "node/node-3"]
     one = json.loads(desk.says("get", "node/node-1", "-o", "json"))
@@ -144,6 +176,7 @@ def test_what_is_deleted_is_gone_with_all_that_it_owns(desk: Desk) -> None:
     assert desk.says("delete", "cm/settings") == 'configmap "settings" deleted\n'
     assert 'configmaps "settings" not found' in desk.refuses("delete", "cm", "settings")
     assert desk.says("delete", "cm", "settings", "--ignore-not-found") == ""
+    desk.says("apply", "-f", str(FIRST_STEPS))
     desk.says("delete", "deploy", "web")
     deadline = time.monotonic() + WITHIN_S
     while "web-" in desk.says("get", "rs,pods", "-o", "name"):
@@ -158,7 +191,7 @@ def test_what_was_stored_is_there_again_after_a_crash(desk: Desk) -> None:
     deadline = time.monotonic() + WITHIN_S
     while Path(f"/proc/{state['pid']}").exists() and time.monotonic() < deadline:
         time.sleep(0.02)
-    assert "no cluster is up" in desk.refuses("status")
+    assert "or start a cluster with `situate up`" in desk.refuses("status")
     desk.says("up", "--port", "0", "--nodes", "3")
     assert json.loads(desk.says("get", "cm", "kept", "-o", "json"))["data"] == {"a": "b"}
     desk.says(
@@ -173,7 +206,8 @@ def test_what_was_stored_is_there_again_after_a_crash(desk: Desk) -> None:
 def test_down_is_down_and_says_so(desk: Desk) -> None:
     assert desk.says("down").endswith(" is down.\n")
     assert desk.says("down") == "No cluster is up in .situate.\n"
-    assert "no cluster is up in .situate" in desk.refuses("status")
+    assert "no cluster found" in desk.refuses("status")
+    assert "no cluster is up in .situate; `situate up` starts it" in desk.refuses("status", "--cluster", ".situate")
     assert (desk.folder / ".situate" / "store.db").exists()
     assert desk.says("down", "--delete") == ".situate is deleted.\n"
 

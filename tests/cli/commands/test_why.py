@@ -258,7 +258,7 @@ def test_ways_are_not_looked_for_if_nobody_wants_them() -> None:
         pytest.param(
             ["web", "--context", "x"],
             [pod("web")],
-            "error: -f names files, --kubeconfig and --context name a cluster: give one or the other",
+            "error: -f names files; --kubeconfig, --context and --cluster name a cluster: give one or the other",
             id="files and a cluster",
         ),
     ],

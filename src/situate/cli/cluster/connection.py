@@ -1,14 +1,18 @@
-"""Which cluster a command talks to: the one that its options name, the one in this directory, or kubectl's own."""
+"""Which cluster a command talks to: the one that its options name, else the one that kubectl would talk to.
+
+Where kubectl would find none, it is the cluster of `situate up`, if exactly one is up.
+"""
 
 from __future__ import annotations
 
 import signal
 import sys
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
+
+from situate.cli.cluster.local import KUBECONFIG, running_clusters
 
 if TYPE_CHECKING:
     import asyncio
@@ -18,34 +22,51 @@ if TYPE_CHECKING:
 else:
     Client = Any  # for annotations: commands that read files do not import the client
 
-__all__ = ["DIRECTORY", "KUBECONFIG", "Client", "access_to", "loop_factory", "until_stopped", "with_client"]
+__all__ = ["KUBECONFIG", "Client", "access_to", "loop_factory", "say_target", "until_stopped", "with_client"]
 
-DIRECTORY: Final = Path(".situate")
-"""Where `situate up` keeps its cluster by default."""
-KUBECONFIG: Final = "kubeconfig"
 USER_AGENT: Final = "situate-cli"
 
 T = TypeVar("T")
 
 
-def access_to(kubeconfig: str | None, context: str | None) -> Access:
+def access_to(kubeconfig: str | None, context: str | None, master: str | None = None) -> Access:
     """Raises InputError."""
-    from situate.kube.kubeconfig import find_access
+    from situate.kube.kubeconfig import NoKubeconfigError, find_access
 
-    own = DIRECTORY / KUBECONFIG
-    if kubeconfig is None and context is None and own.is_file():
-        kubeconfig = str(own)
-    return find_access(kubeconfig, context, None)
+    try:
+        return find_access(kubeconfig, context, master)
+    except NoKubeconfigError as error:
+        found = running_clusters()
+        if len(found) == 1:
+            return find_access(str(found[0].kubeconfig), context, None)
+        if not found:
+            raise NoKubeconfigError(f"{error}, or start a cluster with `situate up`") from None
+        choices = ", ".join(one.option for one in found)
+        raise NoKubeconfigError(f"several clusters are up: choose one of {choices}") from None
 
 
-def with_client(kubeconfig: str | None, context: str | None, work: Callable[[Client], Awaitable[T]]) -> T:
-    """Run `work` with a client of the cluster. What the server refuses is one line and exit code 1."""
+def say_target(access: Access) -> None:
+    """Before a command changes a cluster, it says which one."""
+    from situate.cli import one_line
+
+    click.echo(f"note: {one_line(f'this changes the cluster at {access.server} ({access.where})')}", err=True)
+
+
+def with_client(
+    kubeconfig: str | None, context: str | None, work: Callable[[Client], Awaitable[T]], *, changes: bool = False
+) -> T:
+    """Run `work` with a client of the cluster. What the server refuses is one line and exit code 1.
+
+    `changes`: the command changes the cluster, and says first which one that is.
+    """
     import asyncio  # slow to import, and not needed where a command reads files
 
     from situate.kube.client import Client
     from situate.kube.errors import ApiError
 
     access = access_to(kubeconfig, context)
+    if changes:
+        say_target(access)
 
     async def run() -> T:
         async with Client(access, qps=-1, user_agent=USER_AGENT) as client:

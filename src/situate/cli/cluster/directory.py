@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import click
 
 from situate.cli.cluster.connection import KUBECONFIG, Client, with_client
+from situate.cli.cluster.local import require_running
 from situate.cli.control_plane.state import read_state
 from situate.server.identity.secret_files import STAT_INTERVAL_S
 
@@ -74,9 +75,7 @@ def server_address(directory: Path) -> str:
 
 def with_running(directory: Path, work: Callable[[Client], Awaitable[T]]) -> T:
     """Run `work` with the administrator's client of a cluster that is up."""
-    if read_state(directory) is None:
-        raise click.ClickException(f"no cluster is up in {directory}; `situate up` starts it")
-    return with_client(str(directory / KUBECONFIG), None, work)
+    return with_client(str(require_running(directory).kubeconfig), None, work)
 
 
 def settle(directory: Path) -> None:

@@ -54,4 +54,4 @@ def apply(
             what = "created" if not before else "unchanged" if same else "configured"
             click.echo(f"{resource.named(name)} {what}{' (server dry run)' if dry_run else ''}")
 
-    with_client(kubeconfig, context, work)
+    with_client(kubeconfig, context, work, changes=not dry_run)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from situate.cli.commands.server import etcd_flags, etcd_options
-from situate.cli.options import directory_option
+from situate.cli.options import own_cluster_option
 from situate.wire.errors import InputError
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
-@directory_option("Where the cluster keeps its state.")
+@own_cluster_option("Where the cluster keeps its state.")
 @click.option(
     "--store", "where", default="", metavar="WHERE", help="The store, if it is in etcd: etcd://host:port/prefix."
 )

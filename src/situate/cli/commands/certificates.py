@@ -12,7 +12,7 @@ import click
 from situate.cli.cluster.connection import KUBECONFIG
 from situate.cli.cluster.directory import Duration
 from situate.cli.commands.user import WHERE
-from situate.cli.options import directory_option, output_option
+from situate.cli.options import output_option, own_cluster_option
 from situate.cli.output.text import columns, dump, echo_lines
 from situate.server.identity.pki import account_keys, rotation
 from situate.server.identity.pki.account_keys import rotate_account_key
@@ -34,7 +34,7 @@ def certificates() -> None:
 
 @certificates.command("list")
 @output_option("table", "json")
-@directory_option(WHERE)
+@own_cluster_option(WHERE)
 def certificates_list(output: str, directory: Path) -> None:
     """Show the authority, the server's certificate, the administrator's, and the keys of service accounts."""
     try:
@@ -58,7 +58,7 @@ def certificates_list(output: str, directory: Path) -> None:
     help="How long what the former key has signed stays valid; default: 1d for service-accounts, 30d for ca.",
 )
 @click.option("--finish", is_flag=True, help="With ca: end the overlap now.")
-@directory_option(WHERE)
+@own_cluster_option(WHERE)
 def certificates_rotate(what: str, overlap: timedelta | None, finish: bool, directory: Path) -> None:
     """Replace WHAT: server (its certificate), service-accounts (the key of their tokens), or ca (the authority).
 

@@ -6,7 +6,7 @@ from typing import Final
 
 import click
 
-from situate.cli.cluster.connection import access_to, until_stopped
+from situate.cli.cluster.connection import access_to, say_target, until_stopped
 from situate.cli.options import cluster_options, drift_option, verbosity_option
 from situate.core.reconcile.nodes.fencing import PROFILES
 from situate.kube.client import Client
@@ -39,6 +39,7 @@ def controllers(kubeconfig: str | None, context: str | None, nodes: str | None, 
     """
     set_up(Logging(verbosity=verbosity))
     access = access_to(kubeconfig, context)
+    say_target(access)
 
     async def run() -> None:
         async with AsyncExitStack() as stack:

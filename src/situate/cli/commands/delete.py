@@ -67,7 +67,7 @@ def delete(
         if wait:
             await _until_gone(client, deleted)
 
-    with_client(kubeconfig, context, work)
+    with_client(kubeconfig, context, work, changes=True)
 
 
 async def _delete(

@@ -9,18 +9,18 @@ from typing import Final
 
 import click
 
+from situate.cli.cluster.local import context_name, has_cluster
+from situate.cli.cluster.merged_kubeconfig import remove_context
 from situate.cli.control_plane.homes import homes_beside, shared_homes
 from situate.cli.control_plane.state import read_state, stranger
-from situate.cli.options import directory_option
+from situate.cli.options import own_cluster_option
 
 STOP_S: Final = 20.0
 POLL_S: Final = 0.05
-OURS: Final = ("store.db", "pki", "kubeconfig", "server.log")
-"""A directory without any of these is not ours to delete."""
 
 
 @click.command()
-@directory_option("Where the cluster keeps its state.")
+@own_cluster_option("Where the cluster keeps its state.", "--name")
 @click.option("--delete", is_flag=True, help="Delete the directory, too: all objects, keys and logs.")
 def down(directory: Path, delete: bool) -> None:
     """Stop the cluster that `situate up` started here. The next `up` finds all objects again."""
@@ -32,12 +32,15 @@ def down(directory: Path, delete: bool) -> None:
         _stop(directory, found["pid"])
         click.echo(f"The cluster at {found['url']} is down.")
     if delete:
-        if not any((directory / name).exists() for name in OURS):
+        if not has_cluster(directory):
             raise click.ClickException(f"{directory} does not contain a cluster; it is not deleted")
         shutil.rmtree(directory)
         for one in (homes_beside(directory), shared_homes(directory)):
             shutil.rmtree(one, ignore_errors=True)
         click.echo(f"{directory} is deleted.")
+        cleaned = remove_context(context_name(directory), directory)
+        if cleaned is not None:
+            click.echo(f"The context {context_name(directory)} is removed from {cleaned}.")
 
 
 def _instead(directory: Path) -> str:

@@ -18,8 +18,7 @@ from situate.agent.node_devices import DevicePublisher
 from situate.agent.node_objects import hollow_shapes
 from situate.agent.security import ContainerUsers, NodeSecurity
 from situate.agent.settings import NodeSettings
-from situate.cli.cluster.connection import DIRECTORY as CLUSTER
-from situate.cli.cluster.connection import access_to, loop_factory, until_stopped
+from situate.cli.cluster.connection import access_to, loop_factory, say_target, until_stopped
 from situate.cli.cluster.directory import settle
 from situate.cli.cluster.node_identity import (
     KUBECONFIG,
@@ -41,6 +40,7 @@ from situate.cli.options import (
     directory_option,
     hollow_node_options,
     hollow_shape,
+    own_cluster_option,
     verbosity_option,
 )
 from situate.kube.access import Access
@@ -102,6 +102,7 @@ def node(
         security = container_security(run_as_user, container_users)
         _run(lambda: _run_machine(kubeconfig, context, name, directory.absolute(), security))
     access = access_to(kubeconfig, context)
+    say_target(access)
 
     async def simulate() -> None:
         async with Client(access, qps=-1, user_agent=USER_AGENT) as client:
@@ -145,7 +146,7 @@ def node_join(server: str, token: str, hashes: tuple[str, ...], name: str, direc
 
 @node.command("remove")
 @click.argument("name", metavar="NAME")
-@directory_option("Where the cluster keeps its keys.", CLUSTER)
+@own_cluster_option("Where the cluster keeps its keys.")
 def node_remove(name: str, directory: Path) -> None:
     """Revoke the certificates of node NAME. Its Node and pods stay until somebody deletes them."""
     try:

@@ -7,13 +7,13 @@ from pathlib import Path
 import click
 
 from situate.cli.commands.server import etcd_flags, etcd_options
-from situate.cli.options import directory_option
+from situate.cli.options import own_cluster_option
 from situate.wire.errors import InputError
 
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
-@directory_option("Where the cluster keeps its state.")
+@own_cluster_option("Where the cluster keeps its state.")
 @click.option("--store", "where", default="", metavar="WHERE", help="An empty prefix of etcd: etcd://host:port/prefix.")
 @etcd_options
 @click.option(

@@ -14,11 +14,11 @@ from situate.cli.options import (
     combined,
     container_security,
     container_user_options,
-    directory_option,
     drift_option,
     hollow_node_options,
     hollow_shape,
     kubernetes_version_option,
+    own_cluster_option,
     parse_quantity,
     verbosity_option,
 )
@@ -50,10 +50,10 @@ def etcd_options(command: F) -> F:
     )(command)
 
 
-def control_plane_options(command: F) -> F:
-    """The options that `situate up` and `situate server` share."""
+def control_plane_options(port: Option) -> Option:
+    """The options that `situate up` and `situate server` share. Each has its own default of the port."""
     return combined(
-        directory_option("Where the control plane keeps its store, keys and logs."),
+        own_cluster_option("Where the control plane keeps its store, keys and logs.", "--name"),
         click.option(
             "--store",
             metavar="WHERE",
@@ -62,8 +62,14 @@ def control_plane_options(command: F) -> F:
         ),
         etcd_options,
         click.option("--address", default="127.0.0.1", show_default=True, help="Where to listen."),
-        click.option("--port", type=PORT, default=DEFAULT_PORT, show_default=True, help="0: any free one."),
-        click.option("--name", "names", multiple=True, metavar="HOST", help="Another host name for the certificate."),
+        port,
+        click.option(
+            "--tls-san",
+            "names",
+            multiple=True,
+            metavar="HOST",
+            help="Another name of this server, for its certificate.",
+        ),
         click.option("--config", type=click.Path(path_type=Path), help="KubeSchedulerConfiguration, with profiles."),
         kubernetes_version_option("What /version says, and the scheduler follows; default: {default}."),
         hollow_node_options,
@@ -114,11 +120,13 @@ def control_plane_options(command: F) -> F:
         ),
         verbosity_option,
         click.option("--logging-format", type=click.Choice(["text", "json"]), default="text", help="Of the log."),
-    )(command)
+    )
 
 
 @click.command()
-@control_plane_options
+@control_plane_options(
+    click.option("--port", type=PORT, default=DEFAULT_PORT, show_default=True, help="0: any free one.")
+)
 @click.option("--nodes", type=click.IntRange(0, 100_000), default=0, show_default=True, help="How many hollow nodes.")
 @click.option(
     "--with",

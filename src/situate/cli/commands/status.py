@@ -9,10 +9,11 @@ from typing import Any, Final
 
 import click
 
-from situate.cli.cluster.connection import KUBECONFIG, Client, with_client
+from situate.cli.cluster.connection import Client, with_client
+from situate.cli.cluster.local import running_clusters
 from situate.cli.control_plane.state import read_state
-from situate.cli.options import cluster_options, directory_option, output_option
-from situate.cli.output.text import columns
+from situate.cli.options import cluster_options, output_option
+from situate.cli.output.text import age, columns
 
 MOST_WAITING: Final = 10
 """How many waiting pods are shown; the rest are counted."""
@@ -27,16 +28,10 @@ COUNTS: Final = ("running", "readyPods", "waiting", "failed")
 
 
 @click.command()
-@directory_option("Where the cluster keeps its state.")
 @output_option("table", "json")
 @cluster_options
-def status(directory: Path, output: str, kubeconfig: str | None, context: str | None) -> None:
+def status(output: str, kubeconfig: str | None, context: str | None) -> None:
     """Show the state of a cluster. Exits with 1 if it is not up."""
-    state = read_state(directory)
-    if kubeconfig is None and context is None:
-        if state is None:
-            raise click.ClickException(f"no cluster is up in {directory}; `situate up` starts one")
-        kubeconfig = str(directory / KUBECONFIG)
 
     async def work(client: Client) -> dict[str, Any]:
         from situate.cli.cluster.objects import list_objects, unless_refused
@@ -47,13 +42,20 @@ def status(directory: Path, output: str, kubeconfig: str | None, context: str | 
 
         nodes = await list_objects(client, "/api/v1/nodes")
         pods = await list_objects(client, "/api/v1/pods")
-        summary = _summary(state, nodes, pods, await views(SNAPSHOTS))
+        summary = _summary(_own_state(client.access.server, kubeconfig), nodes, pods, await views(SNAPSHOTS))
         summary["workloads"] = [_workload(one) for one in await views(WORKLOADS)]
         summary["namespaces"] = [_namespace(one) for one in await views(NAMESPACES)]
         return summary
 
     summary = with_client(kubeconfig, context, work)
     click.echo(json.dumps(summary, indent=2) if output == "json" else "\n".join(_lines(summary)))
+
+
+def _own_state(server: str, kubeconfig: str | None) -> Mapping[str, Any] | None:
+    """What the server of this address wrote about itself, if it runs on this machine."""
+    beside = [] if kubeconfig is None else [read_state(Path(kubeconfig).parent)]
+    found = [*beside, *(one.state for one in running_clusters())]
+    return next((one for one in found if one is not None and one["url"] == server), None)
 
 
 def _summary(
@@ -159,7 +161,7 @@ def _lines(summary: Mapping[str, Any]) -> list[str]:
     server, nodes, pods = summary["server"], summary["nodes"], summary["pods"]
     if server is not None:
         lines.append(
-            f"Server   {server['url']}, situate {server['version']}, process {server['pid']}, up {_time(server['upS'])}"
+            f"Server   {server['url']}, situate {server['version']}, process {server['pid']}, up {age(server['upS'])}"
         )
     lines.append(f"Nodes    {nodes['ready']} of {nodes['total']} ready")
     phases = ", ".join(f"{count} {phase}" for phase, count in pods["byPhase"].items())
@@ -180,10 +182,3 @@ def _lines(summary: Mapping[str, Any]) -> list[str]:
         if len(waiting) > MOST_WAITING:
             lines.append(f"... and {len(waiting) - MOST_WAITING} more")
     return lines
-
-
-def _time(seconds: int) -> str:
-    for unit, size in (("d", 86_400), ("h", 3_600), ("m", 60)):
-        if seconds >= size:
-            return f"{seconds // size}{unit}"
-    return f"{seconds}s"

@@ -15,7 +15,7 @@ from situate.cli.cluster.connection import Client
 from situate.cli.cluster.directory import Duration, server_address, server_option, settle, with_running
 from situate.cli.commands.user import WHERE
 from situate.cli.control_plane.state import read_state
-from situate.cli.options import directory_option, output_option
+from situate.cli.options import output_option, own_cluster_option
 from situate.cli.output.text import columns, dump, echo_lines, echo_notes
 from situate.server.identity.joining.bootstrap_tokens import (
     DEFAULT_LIFE,
@@ -41,7 +41,7 @@ LEAST_ACCOUNT_LIFE: Final = timedelta(minutes=10)
 ANY: Final = "*"
 HEADINGS: Final = ("ID", "FOR", "GROUPS", "EXPIRES", "STATE")
 LOCAL: Final = (
-    "the server listens on this machine only; for nodes on others, start it with `--address 0.0.0.0 --name HOST`"
+    "the server listens on this machine only; for nodes on others, start it with `--address 0.0.0.0 --tls-san HOST`"
 )
 
 
@@ -64,7 +64,7 @@ def token() -> None:
     help="How long it is valid: 30m, 12h, 7d; default: 1d for users, else 1h.",
 )
 @server_option
-@directory_option(WHERE)
+@own_cluster_option(WHERE)
 def token_create(
     user: str | None,
     groups: tuple[str, ...],
@@ -94,7 +94,7 @@ def token_create(
 
 @token.command("list")
 @output_option("table", "json")
-@directory_option(WHERE)
+@own_cluster_option(WHERE)
 def token_list(output: str, directory: Path) -> None:
     """Show the tokens of users and, if the cluster is up, those of nodes that have not joined yet."""
     now = datetime.now(UTC)
@@ -123,7 +123,7 @@ def token_list(output: str, directory: Path) -> None:
 
 @token.command("revoke")
 @click.argument("token_id", metavar="ID")
-@directory_option(WHERE)
+@own_cluster_option(WHERE)
 def token_revoke(token_id: str, directory: Path) -> None:
     """Revoke the token with this ID, as `situate token list` shows it. It is refused from the next request on."""
     if read_state(directory) is not None and any(one["id"] == token_id for one in _node_tokens(directory)):

@@ -2,18 +2,21 @@
 
 import contextlib
 import os
+import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import click
 
 from situate.agent.host_security import trust_statement
-from situate.cli.cluster.connection import KUBECONFIG
-from situate.cli.commands.server import control_plane_options, settings_of
+from situate.cli.cluster.local import LocalCluster, context_name, is_named
+from situate.cli.commands.server import DEFAULT_PORT, PORT, control_plane_options, settings_of
 from situate.cli.control_plane.state import read_state
 from situate.cli.options import container_security
 from situate.cli.output.text import plural
@@ -23,23 +26,36 @@ READY_S: Final = 30.0
 POLL_S: Final = 0.05
 LOG: Final = "server.log"
 LAST_LINES: Final = 5
-RENAMED: Final = {"directory": "--dir", "names": "--name", "verbosity": "--v", "rules": "--kubernetes-version"}
+FIRST_STEPS: Final = Path(__file__).parents[1] / "examples" / "first-steps.yaml"
+RENAMED: Final = {"directory": "--dir", "names": "--tls-san", "verbosity": "--v", "rules": "--kubernetes-version"}
 """Flags that do not have the name of their value."""
 
 
 @click.command()
-@control_plane_options
+@control_plane_options(
+    click.option(
+        "--port", type=PORT, help=f"Default: the last one, else {DEFAULT_PORT}, else a free one; 0: a free one."
+    )
+)
 @click.option("--nodes", type=click.IntRange(0, 100_000), default=5, show_default=True, help="How many hollow nodes.")
 @click.option("--no-scheduler", is_flag=True, help="Start none: for a fleet, or a scheduler of your own.")
+@click.option("--merge-kubeconfig", "merge", is_flag=True, help="Add its context to the kubeconfig that kubectl reads.")
+@click.option("--use-context", "switch", is_flag=True, help="With --merge-kubeconfig: make it the current context.")
 @click.option("--foreground", is_flag=True, help="Run in the foreground; Ctrl-C stops it.")
-def up(foreground: bool, no_scheduler: bool, **flags: Any) -> None:
+def up(foreground: bool, no_scheduler: bool, merge: bool, switch: bool, **flags: Any) -> None:
     """Start a cluster here: API server, scheduler, controllers and hollow nodes. `situate down` stops it."""
     directory: Path = flags["directory"]
     found = read_state(directory)
     if found is not None:
         raise click.ClickException(
-            f"a cluster is up already at {found['url']} (process {found['pid']}); `situate down` stops it"
+            f"a cluster is up already at {found['url']} (process {found['pid']}); `{_down(directory)}` stops it"
         )
+    if switch and not merge:
+        raise click.UsageError("--use-context needs --merge-kubeconfig")
+    if foreground and merge:
+        raise click.UsageError("--merge-kubeconfig is for a cluster in the background")
+    if flags["port"] is None:
+        flags["port"] = _free_port(directory, flags["address"])
     if foreground:
         from situate.cli.control_plane.process import run
 
@@ -48,12 +64,35 @@ def up(foreground: bool, no_scheduler: bool, **flags: Any) -> None:
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     # The server checks the flags, and says what is wrong in one line: checking here would take as long again.
     state = _start(directory, flags, scheduler=not no_scheduler)
-    _say(directory, state, time.monotonic() - begun, flags["nodes"], machine=flags["process_node"])
+    _say(LocalCluster(directory, state), time.monotonic() - begun, flags["nodes"], machine=flags["process_node"])
+    if merge:
+        _merge(directory, switch=switch)
     if flags["process_node"]:
         security = container_security(flags["run_as_user"], flags["container_users"])
         click.echo(
             f'\nwarning: {trust_statement(security)}. See docs/guides/nodes.md, "Who must be trusted".', err=True
         )
+
+
+def _free_port(directory: Path, address: str) -> int:
+    """The port that this cluster had before, so that its kubeconfigs stay valid; else the default; else a free one."""
+    from situate.kube.kubeconfig import find_access
+    from situate.wire.errors import InputError
+
+    before = None
+    with contextlib.suppress(InputError, ValueError):
+        before = urlsplit(find_access(str(LocalCluster(directory, None).kubeconfig)).server).port
+    return next((port for port in (before, DEFAULT_PORT) if port is not None and _is_free(address, port)), 0)
+
+
+def _is_free(address: str, port: int) -> bool:
+    with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET) as one:
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            one.bind((address, port))
+        except OSError:
+            return False
+    return True
 
 
 def _start(directory: Path, flags: dict[str, Any], *, scheduler: bool) -> dict[str, Any]:
@@ -105,14 +144,32 @@ def _arguments(flags: dict[str, Any], *, scheduler: bool) -> list[str]:
     return arguments
 
 
-def _say(directory: Path, state: dict[str, Any], seconds: float, nodes: int, *, machine: bool) -> None:
+def _down(directory: Path) -> str:
+    return f"situate down --name {directory.name}" if is_named(directory) else "situate down"
+
+
+def _say(cluster: LocalCluster, seconds: float, nodes: int, *, machine: bool) -> None:
     named = plural(nodes, "hollow node")
     if machine:
         named = f"{named} and this machine" if nodes else "this machine as its node"
-    click.echo(f"A cluster with {named} is up at {state['url']}, after {seconds:.1f} s.\n")
-    click.echo(f"  export KUBECONFIG={(directory / KUBECONFIG).resolve()}\n")
+    what = f"Cluster {cluster.name}" if cluster.name else "A cluster"
+    url = cluster.state["url"] if cluster.state else ""
+    click.echo(f"{what} with {named} is up at {url}, after {seconds:.1f} s.\n")
+    click.echo(f"  export KUBECONFIG={cluster.kubeconfig.absolute()}\n")
+    steps = cluster.directory.absolute() / FIRST_STEPS.name
+    shutil.copyfile(FIRST_STEPS, steps)
     click.echo("Three things to try (with kubectl in place of situate, if you have it):\n")
-    click.echo("  situate apply -f examples/up/first-steps.yaml    run something")
-    click.echo("  situate get pods -A -o wide                      see where it went")
-    click.echo("  situate describe pod too-big                     and why something waits\n")
-    click.echo("`situate status` shows its state; `situate down` stops it, and keeps what it stored.")
+    click.echo(f"  situate apply -f {steps}")
+    click.echo("  situate get pods -A -o wide")
+    click.echo("  situate describe pod too-big        why it waits\n")
+    click.echo(f"`situate status` shows its state; `{_down(cluster.directory)}` stops it, and keeps what it stored.")
+
+
+def _merge(directory: Path, *, switch: bool) -> None:
+    from situate.cli.cluster.merged_kubeconfig import add_context
+
+    context = context_name(directory)
+    path = add_context(context, directory, switch=switch)
+    if path is not None:
+        current = " and is the current one" if switch else f": kubectl --context {context}"
+        click.echo(f"The context {context} is in {path}{current}.")

@@ -10,7 +10,7 @@ from typing import Final
 import click
 
 from situate.cli.cluster.directory import server_address, server_option, settle
-from situate.cli.options import directory_option, output_option
+from situate.cli.options import output_option, own_cluster_option
 from situate.cli.output.text import columns, dump, echo_lines, plural
 from situate.server.identity.pki.kubeconfig import kubeconfig as kubeconfig_text
 from situate.server.identity.secret_files import IdentityError, write_private
@@ -33,7 +33,7 @@ def user() -> None:
 @click.option("--days", type=click.IntRange(1, MAX_DAYS), default=DEFAULT_DAYS, show_default=True, help="Until expiry.")
 @click.option("--kubeconfig", metavar="FILE", help="Where to write it, or - to print it; default: NAME.kubeconfig.")
 @server_option
-@directory_option(WHERE)
+@own_cluster_option(WHERE)
 def user_add(
     name: str, groups: tuple[str, ...], days: int, kubeconfig: str | None, server: str | None, directory: Path
 ) -> None:
@@ -59,7 +59,7 @@ def user_add(
 
 @user.command("list")
 @output_option("table", "json")
-@directory_option(WHERE)
+@own_cluster_option(WHERE)
 def user_list(output: str, directory: Path) -> None:
     """Show the users of a cluster and their credentials."""
     try:
@@ -71,7 +71,7 @@ def user_list(output: str, directory: Path) -> None:
 
 @user.command("remove")
 @click.argument("name", metavar="NAME")
-@directory_option(WHERE)
+@own_cluster_option(WHERE)
 def user_remove(name: str, directory: Path) -> None:
     """Revoke all certificates and tokens of NAME. A running server refuses them from the next request on."""
     try:

@@ -16,6 +16,7 @@ from typing import Any, Final, Protocol, TypeAlias
 
 from situate.agent.log_source import AgentLogs
 from situate.cli.cluster.connection import KUBECONFIG, loop_factory
+from situate.cli.cluster.local import context_name
 from situate.cli.control_plane.backups import finish_restore
 from situate.cli.control_plane.parts import (
     agent_tls,
@@ -207,7 +208,8 @@ async def _open(settings: ControlPlaneSettings) -> AsyncIterator[tuple[Server, S
             parts.append(Part("machine-node", lambda: machine_agent(settings, registry, logs, identity.tokens).run()))
 
         def keep_kubeconfig() -> None:
-            ensure_kubeconfig(settings.directory / KUBECONFIG, identity.authority, server.url, ADMIN, MASTERS, now())
+            path, context = settings.directory / KUBECONFIG, context_name(settings.directory)
+            ensure_kubeconfig(path, identity.authority, server.url, ADMIN, MASTERS, now(), context)
 
         async def renewed() -> None:
             keep_kubeconfig()

@@ -107,7 +107,7 @@ def _carry_out(
         await PlanExecution(client, asked, read, plan, goal, rules, timeout).run()
 
     try:
-        with_client(asked.kubeconfig, asked.context, work)
+        with_client(asked.kubeconfig, asked.context, work, changes=True)
     except StoppedError as error:
         raise click.ClickException(str(error)) from None
 

@@ -37,7 +37,7 @@ FLEET_NAME: Final = re.compile("[a-z0-9]([-a-z0-9]{0,48}[a-z0-9])?")
 def scheduler(ctx: click.Context, /, **flags: Any) -> None:
     """Schedule the pods of a real cluster, beside or instead of kube-scheduler, with its flags.
 
-    Without flags, the cluster is that of the kubeconfig in its standard place, or the one that runs this pod.
+    Without flags, it finds the cluster as kubectl does; in a pod, it is the pod's own.
     """
     if flags["version"]:
         click.echo(f"situate {__version__} (as kube-scheduler {KUBERNETES})")
@@ -46,9 +46,10 @@ def scheduler(ctx: click.Context, /, **flags: Any) -> None:
     if flags["write_config_to"]:
         _write(settings.load().config, Path(flags["write_config_to"]))
         return
+    from situate.cli.cluster.connection import access_to
     from situate.kube.scheduler import run
 
-    code = run(settings)
+    code = run(settings, access_to)
     if code:
         ctx.exit(code)
 

@@ -19,36 +19,43 @@ NAME: Final = "situate"
 
 
 def ensure_kubeconfig(
-    path: Path, authority: Authority, url: str, user: str, groups: Iterable[str], now: datetime, namespace: str = ""
+    path: Path, authority: Authority, url: str, user: str, groups: Iterable[str], now: datetime, context: str = NAME
 ) -> bool:
     """Write it if it is missing, for another server or authority, or expires soon. Returns whether it was written."""
-    if path.exists() and _is_good(path, authority, url, now):
+    if path.exists() and _is_good(path, authority, url, now, context):
         return False
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = kubeconfig(url, authority.bundle, authority.client(user, groups, now), namespace)
+    text = kubeconfig(url, authority.bundle, authority.client(user, groups, now), context=context)
     write_private(path, text.encode())
     return True
 
 
-def kubeconfig(url: str, ca: bytes, credential: Credential, namespace: str = "") -> str:
+def kubeconfig(url: str, ca: bytes, credential: Credential, *, context: str = NAME) -> str:
     certificate, key = _encoded(credential.certificate), _encoded(credential.key)
     return kubeconfig_text(
         {"server": url, "certificate-authority-data": _encoded(ca)},
         {"client-certificate-data": certificate, "client-key-data": key},
-        namespace=namespace,
+        user=context,
+        context=context,
     )
 
 
 def kubeconfig_text(
-    cluster: Mapping[str, str], credentials: Mapping[str, str], user: str = NAME, namespace: str = ""
+    cluster: Mapping[str, str],
+    credentials: Mapping[str, str],
+    user: str = NAME,
+    namespace: str = "",
+    *,
+    context: str = NAME,
 ) -> str:
-    context = {"cluster": NAME, "user": user} | ({"namespace": namespace} if namespace else {})
+    """The cluster, its context and the context's user; the cluster has the name of the context."""
+    binding = {"cluster": context, "user": user} | ({"namespace": namespace} if namespace else {})
     content = {
         "apiVersion": "v1",
         "kind": "Config",
-        "clusters": [{"name": NAME, "cluster": dict(cluster)}],
-        "contexts": [{"name": NAME, "context": context}],
-        "current-context": NAME,
+        "clusters": [{"name": context, "cluster": dict(cluster)}],
+        "contexts": [{"name": context, "context": binding}],
+        "current-context": context,
         "users": [{"name": user, "user": dict(credentials)}],
     }
     return yaml.safe_dump(content, sort_keys=False)
@@ -64,17 +71,18 @@ def _encoded(text: bytes) -> str:
     return base64.b64encode(text).decode()
 
 
-def _is_good(path: Path, authority: Authority, url: str, now: datetime) -> bool:
+def _is_good(path: Path, authority: Authority, url: str, now: datetime, context: str) -> bool:
     try:
         content: Any = yaml.safe_load(read_private(path))
     except yaml.YAMLError as error:
         raise IdentityError(f"{path} is damaged: it is not YAML; move it away") from error
     try:
-        if [one["name"] for one in content["clusters"]] != [NAME]:
+        names = [one["name"] for one in content["clusters"]]
+        if len(names) != 1 or not names[0].startswith(NAME):
             raise IdentityError(f"{path} is the kubeconfig of another cluster; move it away")
         cluster, user = content["clusters"][0]["cluster"], content["users"][0]["user"]
         certificate = x509.load_pem_x509_certificate(base64.b64decode(user["client-certificate-data"]))
         same = cluster["certificate-authority-data"] == _encoded(authority.bundle)
-    except (KeyError, IndexError, TypeError, ValueError) as error:
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         raise IdentityError(f"{path} is damaged: the server did not write it; move it away") from error
-    return same and cluster.get("server") == url and not due(certificate, now)
+    return same and names == [context] and cluster.get("server") == url and not due(certificate, now)
