@@ -19,7 +19,8 @@ from situate.agent.host import (
     node_object,
     pressure,
 )
-from situate.agent.log_server import CERTIFICATE, Endpoint
+from situate.agent.kubelet_server import Endpoint
+from situate.server.kubelet.connector import FINGERPRINT
 
 INFO = {"operatingSystem": "linux", "architecture": "amd64"}
 FACTS = Facts(4, RESERVED_BYTES + (8 << 10), 3 << 20, "10.0.0.1", INFO)
@@ -68,7 +69,7 @@ def test_what_pods_can_have_of_a_machine() -> None:
 
 def test_where_logs_are_served_is_in_the_node() -> None:
     made = node_object("n", FACTS, Pressure(), 0, {}, {}, endpoint=Endpoint(1_234, "ab"))
-    assert made["metadata"]["annotations"] == {CERTIFICATE: "ab"}
+    assert made["metadata"]["annotations"] == {FINGERPRINT: "ab"}
     assert made["status"]["daemonEndpoints"] == {"kubeletEndpoint": {"Port": 1_234}}
     without = node_object("n", FACTS, Pressure(), 0, {}, {})
     assert "daemonEndpoints" not in without["status"]

@@ -13,6 +13,7 @@ import pytest
 from situate.cli.control_plane import parts
 from situate.cli.control_plane.settings import ControlPlaneSettings
 from situate.server.identity.pki.authority import Authority, open_authority
+from situate.server.kubelet.connector import KubeletTls
 
 
 def test_a_renewal_that_finds_no_room_is_tried_again_and_ends_nothing(
@@ -43,7 +44,7 @@ def test_a_renewal_that_finds_no_room_is_tried_again_and_ends_nothing(
     async def story() -> None:
         settings = ControlPlaneSettings(directory=tmp_path)
         identity, tls = cast(Any, SimpleNamespace(authority=authority)), cast(ssl.SSLContext, Tls())
-        renewing = asyncio.create_task(parts.renew_certificates(settings, identity, tls, tls, nothing))
+        renewing = asyncio.create_task(parts.renew_certificates(settings, identity, tls, KubeletTls(), nothing))
         async with asyncio.timeout(10):
             await renewed.wait()
         assert not renewing.done()

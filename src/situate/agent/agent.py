@@ -19,8 +19,8 @@ from situate.agent import host
 from situate.agent.clock import REAL, Clock
 from situate.agent.control_plane import ControlPlane, LeaseLostError
 from situate.agent.events import PodEventRecorder
+from situate.agent.kubelet_server import KubeletServer
 from situate.agent.lease import LeaseSettings, NodeLease
-from situate.agent.log_server import serve_logs
 from situate.agent.node_status import NodeStatusManager
 from situate.agent.pod_manager import PodManager, load_checkpoint
 from situate.agent.runtime import Runtime
@@ -70,6 +70,7 @@ class NodeAgent:
             control_plane, settings, self.facts, clock, self._lease, lambda: list(self.pods.workers.values())
         )
         self.pods = PodManager(control_plane, settings, checkpoint, clock, self._lease, self.status, self.runtime)
+        self.server = KubeletServer(self.runtime, lambda: [worker.pod for worker in self.pods.workers.values()])
 
     @property
     def ready(self) -> asyncio.Event:
@@ -79,7 +80,7 @@ class NodeAgent:
     async def run(self) -> None:
         """Raises AgentError."""
         with _only_one(self._settings.directory / LOCK):
-            async with aiohttp.ClientSession() as http, self._serve_logs():
+            async with aiohttp.ClientSession() as http, self._serve():
                 stop_pods = self._settings.ends_pods
                 try:
                     self.pods.restore(self._worker_context(http))
@@ -96,14 +97,13 @@ class NodeAgent:
                     self.runtime.close()
 
     @contextlib.asynccontextmanager
-    async def _serve_logs(self) -> AsyncIterator[None]:
-        """Serve logs if there are authorities to trust. The node works without: the port is for reading only."""
-        async with contextlib.AsyncExitStack() as stack:
-            if self._settings.authorities:
-                address = self.facts.address
-                server = serve_logs(self.runtime, self._settings.directory, address, self._settings.authorities)
+    async def _serve(self) -> AsyncIterator[None]:
+        """Listen if there are authorities to trust. The node works without: then nobody can read its logs."""
+        authorities, address = self._settings.authorities, self.facts.address
+        async with self.server:
+            if authorities:
                 try:
-                    self.status.endpoint = await stack.enter_async_context(server)
+                    self.status.endpoint = await self.server.listen(self._settings.directory, address, authorities)
                 except OSError as error:
                     _log.warning("Cannot serve logs", address=address, err=str(error))
             yield

@@ -14,7 +14,8 @@ from typing import Any, Final
 
 from situate import __version__
 from situate.agent import node_objects
-from situate.agent.log_server import CERTIFICATE, Endpoint
+from situate.agent.kubelet_server import Endpoint
+from situate.server.kubelet.connector import FINGERPRINT
 from situate.wire.bodies import seconds_time
 
 PODS: Final = 110
@@ -126,7 +127,7 @@ def node_object(
     status = {"capacity": known.capacity(), "allocatable": known.allocatable(), "conditions": conditions}
     made = node_objects.node_object(name, known.address, known.info, labels, {**status, **images_of(pods)})
     if endpoint is not None:
-        made["metadata"]["annotations"] = {CERTIFICATE: endpoint.fingerprint}
+        made["metadata"]["annotations"] = {FINGERPRINT: endpoint.fingerprint}
         made["status"]["daemonEndpoints"] = {"kubeletEndpoint": {"Port": endpoint.port}}
     return made
 

@@ -16,8 +16,8 @@ import msgspec
 from situate.agent import host
 from situate.agent.clock import Clock
 from situate.agent.control_plane import ControlPlane, ControlPlaneError
+from situate.agent.kubelet_server import Endpoint
 from situate.agent.lease import NodeLease
-from situate.agent.log_server import Endpoint
 from situate.agent.settings import NodeSettings
 from situate.agent.worker import PodWorker
 from situate.loop.logs import Log

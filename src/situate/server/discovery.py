@@ -34,16 +34,22 @@ GROUPS: Final = (
 )
 """In kube-apiserver's order, which resolves short names. Other groups follow in the order of the table."""
 _STABLE: Final = {"": 0, "beta": 1, "alpha": 2}
+_CONNECT: Final = ("create", "get")
+_PROXY: Final = ("create", "delete", "get", "patch", "update")
 _SUBRESOURCES: Final[Mapping[str, tuple[str, str, str, tuple[str, ...]]]] = {
+    "attach": ("", "", "PodAttachOptions", _CONNECT),
     "binding": ("", "", "Binding", ("create",)),
     "eviction": ("policy", "v1", "Eviction", ("create",)),
+    "exec": ("", "", "PodExecOptions", _CONNECT),
     "finalize": ("", "", "", ("update",)),
     "log": ("", "", "", ("get",)),
+    "portforward": ("", "", "PodPortForwardOptions", _CONNECT),
+    "proxy": ("", "", "{}ProxyOptions", _PROXY),
     "scale": ("autoscaling", "v1", "Scale", ("get", "patch", "update")),
     "status": ("", "", "", ("get", "patch", "update")),
     "token": ("authentication.k8s.io", "v1", "TokenRequest", ("create",)),
 }
-"""Group, version and kind, where they differ from the resource's, and verbs."""
+"""Group, version and kind, where they differ from the resource's, and verbs. `{}` is the resource's kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +67,7 @@ def document(value: Any) -> Document:
 def subresource_kind(resource: Resource, name: str) -> tuple[str, str, str]:
     """Group, version and kind of a subresource's body. Empty group and version mean the resource's own."""
     group, version, kind, _ = _SUBRESOURCES[name]
-    return group, version, kind or resource.kind
+    return group, version, kind.format(resource.kind) or resource.kind
 
 
 def subresource_verbs(name: str) -> tuple[str, ...]:

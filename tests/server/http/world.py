@@ -11,7 +11,7 @@ from typing import Any
 
 from situate.loop.health import Check
 from situate.server.errors import StatusError
-from situate.server.http.ports import CreateHandler, LogSource
+from situate.server.http.ports import CreateHandler, LogSource, NodeConnector
 from situate.server.http.server import Server, serve
 from situate.server.http.settings import Limits, ServerSettings
 from situate.server.identity.audit.event import AuditRecord
@@ -191,6 +191,7 @@ async def world(
     client_tls: ssl.SSLContext | None = None,
     specials: Mapping[tuple[str, str, str], CreateHandler] | None = None,
     logs: LogSource | None = None,
+    nodes: NodeConnector | None = None,
     checks: Mapping[str, list[Check]] | None = None,
     store: MemoryStore | None = None,
 ) -> AsyncIterator[World]:
@@ -213,6 +214,7 @@ async def world(
         create_handlers=specials,
         views=Views(kept, registry.cache),
         logs=logs,
+        nodes=nodes,
         checks=checks,
         wall_ns=lambda: NOW_NS,
         rand=lambda: 0.5,

@@ -89,6 +89,11 @@ def control_plane_options(port: Option) -> Option:
             metavar="SECONDS",
             help="How far a node may fall behind its snapshot before its condition SnapshotLagging is set.",
         ),
+        click.option(
+            "--kubelet-insecure-tls",
+            is_flag=True,
+            help="Accept any certificate of a kubelet, as kube-apiserver does by default.",
+        ),
         click.option("--store-limit", metavar="SIZE", default="", help="Limit of the store's file: 8Gi."),
         click.option(
             "--encryption-provider-config",
@@ -173,6 +178,7 @@ def settings_of(flags: dict[str, Any], *, scheduler: bool, controllers: bool) ->
         profile=FAST if flags["fast_recovery"] else KUBERNETES,
         moves_drifted=flags["drift"] == "move",
         snapshot_lag_s=flags["snapshot_lag"],
+        kubelet_insecure_tls=flags["kubelet_insecure_tls"],
         limit_bytes=parse_quantity("--store-limit", flags["store_limit"]) if flags["store_limit"] else 0,
         encryption=flags["encryption_provider_config"],
         audit_policy=flags["audit_policy_file"],

@@ -15,8 +15,6 @@ from situate.agent.control_plane_local import LocalControlPlane
 from situate.agent.desired_state import NodeConfiguration
 from situate.agent.hollow_nodes import HollowNodes
 from situate.agent.host import node_name, own_address
-from situate.agent.log_server import SERVER_NAME
-from situate.agent.log_source import AgentLogs
 from situate.agent.node_devices import DevicePublisher
 from situate.agent.node_objects import hollow_shapes
 from situate.agent.settings import NodeSettings
@@ -30,6 +28,7 @@ from situate.server.identity.pki.authority_files import CERTIFICATE, NEXT
 from situate.server.identity.secret_files import IdentityError, SecretFile
 from situate.server.identity.setup import IdentityParts
 from situate.server.identity.tokens.token_requests import TokenRequests
+from situate.server.kubelet.connector import CLIENT_NAME, KubeletConnector, KubeletTls
 from situate.server.own_service import OwnService
 from situate.server.registry.registry import Registry
 from situate.store.errors import StoreError
@@ -71,7 +70,7 @@ def hollow_fleet(settings: ControlPlaneSettings, registry: Registry, registered:
 
 
 def machine_agent(
-    settings: ControlPlaneSettings, registry: Registry, logs: AgentLogs, tokens: TokenRequests
+    settings: ControlPlaneSettings, registry: Registry, nodes: KubeletConnector, tokens: TokenRequests
 ) -> NodeAgent:
     """The agent of this machine. Its pods end with the control plane: `situate down` stops all of a cluster."""
     directory = settings.directory.absolute() / NODE
@@ -82,7 +81,8 @@ def machine_agent(
         ends_pods=True,
         security=settings.security,
     )
-    agent = logs.agents[own.name] = process_agent(LocalControlPlane(registry, tokens), own, settings.directory)
+    agent = process_agent(LocalControlPlane(registry, tokens), own, settings.directory)
+    nodes.local[own.name] = agent.server.connect
     return agent
 
 
@@ -91,29 +91,27 @@ def _configuration(profile: NodeProfile) -> NodeConfiguration:
     return NodeConfiguration(profile.lease_ms // 1_000, profile.renew_ms // 1_000)
 
 
-def agent_tls(directory: Path, identity: IdentityParts) -> ssl.SSLContext:
-    """The client certificate with which the server reads logs from agents in other processes. Their Node objects say
-    which certificates to trust."""
-    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
+def kubelet_tls(directory: Path, identity: IdentityParts) -> KubeletTls:
+    """With the client certificate that the server shows to kubelets and agents."""
+    tls = KubeletTls()
     _load_certificate(directory, identity, tls)
     return tls
 
 
-def _load_certificate(directory: Path, identity: IdentityParts, tls: ssl.SSLContext) -> None:
-    credential = identity.authority.server_client(SERVER_NAME, now())
+def _load_certificate(directory: Path, identity: IdentityParts, tls: KubeletTls) -> None:
+    credential = identity.authority.server_client(CLIENT_NAME, now())
     memory = _IN_MEMORY if _IN_MEMORY.is_dir() else directory  # a full disk must not keep a server from starting
     with tempfile.NamedTemporaryFile(dir=memory) as file:  # ssl reads nothing but files, and this one only we can read
         file.write(credential.certificate + credential.key)
         file.flush()
-        tls.load_cert_chain(file.name)
+        tls.load(file.name, identity.authority.bundle.decode())
 
 
 async def renew_certificates(
     settings: ControlPlaneSettings,
     identity: IdentityParts,
     tls: ssl.SSLContext,
-    to_agents: ssl.SSLContext,
+    to_kubelets: KubeletTls,
     renewed: Callable[[], Awaitable[None]],
 ) -> None:
     """Until cancelled. A server may run for longer than a certificate is valid, and somebody may replace its keys
@@ -132,7 +130,7 @@ async def renew_certificates(
                     authority.drop_previous(now())
                 tls.load_verify_locations(cadata=authority.bundle.decode())
                 tls.load_cert_chain(authority.server_certificate(settings.host_names(), now()))
-                _load_certificate(settings.directory, identity, to_agents)
+                _load_certificate(settings.directory, identity, to_kubelets)
                 await renewed()
             except (OSError, IdentityError, StatusError, StoreError) as error:
                 _log.error(

@@ -14,13 +14,12 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Final, Protocol, TypeAlias
 
-from situate.agent.log_source import AgentLogs
 from situate.cli.cluster.connection import KUBECONFIG, loop_factory
 from situate.cli.cluster.local import context_name
 from situate.cli.control_plane.backups import finish_restore
 from situate.cli.control_plane.parts import (
-    agent_tls,
     hollow_fleet,
+    kubelet_tls,
     machine_agent,
     now,
     own_service,
@@ -51,6 +50,8 @@ from situate.server.identity.pki.kubeconfig import ensure_kubeconfig
 from situate.server.identity.pki.revocation import REVOKED, share_always
 from situate.server.identity.secret_files import IdentityError
 from situate.server.identity.setup import IdentityParts, open_identity
+from situate.server.kubelet.connector import KubeletConnector
+from situate.server.kubelet.logs import KubeletLogs
 from situate.server.placing.bind_transaction import BindTransactions
 from situate.server.placing.binding import Binder
 from situate.server.placing.eviction import Evictor
@@ -188,8 +189,8 @@ async def _open(settings: ControlPlaneSettings) -> AsyncIterator[tuple[Server, S
         await configure(registry, transactions)
         # 3. The API on the network.
         binder = Binder(registry, time.time_ns, transactions.node_locks)
-        to_agents = agent_tls(settings.directory, identity)
-        logs = AgentLogs(registry, to_agents)
+        to_kubelets = kubelet_tls(settings.directory, identity)
+        nodes = KubeletConnector(registry, to_kubelets, insecure=settings.kubelet_insecure_tls)
         tls = identity.authority.tls(settings.host_names(), now())
         metrics, counts = Metrics(), ControllerMetrics()
         lag = SnapshotLag(registry, settings.snapshot_lag_s)
@@ -203,9 +204,9 @@ async def _open(settings: ControlPlaneSettings) -> AsyncIterator[tuple[Server, S
             registered.set()
         parts.append(Part("snapshot-lag", lag.run))
         parts.append(Part("revocations", lambda: share_always(registry, identity.authority.folder / REVOKED)))
-        parts.append(Part("certificates", lambda: renew_certificates(settings, identity, tls, to_agents, renewed)))
+        parts.append(Part("certificates", lambda: renew_certificates(settings, identity, tls, to_kubelets, renewed)))
         if settings.process_node:
-            parts.append(Part("machine-node", lambda: machine_agent(settings, registry, logs, identity.tokens).run()))
+            parts.append(Part("machine-node", lambda: machine_agent(settings, registry, nodes, identity.tokens).run()))
 
         def keep_kubeconfig() -> None:
             path, context = settings.directory / KUBECONFIG, context_name(settings.directory)
@@ -224,7 +225,7 @@ async def _open(settings: ControlPlaneSettings) -> AsyncIterator[tuple[Server, S
         parts.append(Part("cache-lag", behind.run))
         supervisor = Supervisor(parts)
         server = await _serve(
-            settings, gauges, behind, registry, views, identity, binder, logs, tls, (metrics, counts, lag), supervisor
+            settings, gauges, behind, registry, views, identity, binder, nodes, tls, (metrics, counts, lag), supervisor
         )
         stack.push_async_callback(server.stop)
         keep_kubeconfig()
@@ -252,7 +253,7 @@ async def _serve(
     views: Views,
     identity: IdentityParts,
     binder: Binder,
-    logs: AgentLogs,
+    nodes: KubeletConnector,
     tls: ssl.SSLContext,
     rendered: Sequence[Rendered],
     supervisor: Supervisor,
@@ -277,7 +278,8 @@ async def _serve(
             **NodeJoins(identity.authority, registry, now).handlers(),
         },
         views=views,
-        logs=logs,
+        logs=KubeletLogs(registry, nodes),
+        nodes=nodes,
         checks={
             "readyz": [
                 Check("store", lambda: registry.cache.problem),

@@ -51,6 +51,8 @@ class ControlPlaneSettings:
     """Evict pods that no longer fit or match their node."""
     snapshot_lag_s: float = BOUND_S
     """How far a node may fall behind its snapshot before its condition says so."""
+    kubelet_insecure_tls: bool = False
+    """Accept kubelets whose certificates this cluster has not signed."""
     limit_bytes: int = 0
     """Limit of the store's file; 0: none."""
     encryption: Path | None = None

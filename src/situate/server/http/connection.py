@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from asyncio import StreamReader as StreamBuffer
 from collections import OrderedDict, deque
 from collections.abc import Callable, Coroutine
 from http import HTTPStatus
@@ -33,7 +34,7 @@ LEAST_UNREAD: Final = 64 << 10
 class Connection(RequestHandler):
     __slots__ = (
         "address", "content", "flow", "head_since", "held", "known", "level", "on_lost",
-        "pause_since", "pausing", "peer",
+        "pause_since", "pausing", "peer", "tunnel",
     )  # fmt: skip
 
     def __init__(
@@ -59,11 +60,24 @@ class Connection(RequestHandler):
         """When a request started whose headers are incomplete; 0: none."""
         self.peer: bytes | bool | None = False
         """The client's certificate (DER), None if it has none; False: not looked up yet."""
+        self.tunnel: StreamBuffer | None = None
+        """Gets the client's bytes once they are no longer HTTP."""
 
     @property
     def paused(self) -> bool:
         """Whether the send buffer is above its limit."""
         return self._paused
+
+    def upgrade(self, size: int) -> StreamBuffer:
+        """Stop reading HTTP: from now on the client's bytes go into the buffer that is returned, and reading pauses
+        while it holds more than twice this size."""
+        self.tunnel = buffer = StreamBuffer(limit=size, loop=self._loop)
+        if self.transport is not None:
+            buffer.set_transport(self.transport)
+        early, self._message_tail = self._message_tail, b""
+        if early:
+            buffer.feed_data(early)
+        return buffer
 
     def serves(self, level: str, flow: str) -> None:
         """Note that a request of this flow has arrived."""
@@ -158,6 +172,10 @@ class Connection(RequestHandler):
         return super()._handle_request(request, start_time, request_handler)
 
     def data_received(self, data: bytes) -> None:
+        if self.tunnel is not None:
+            if not self.tunnel.at_eof():
+                self.tunnel.feed_data(data)
+            return
         # Also while the response is sent, or the connection pauses.
         ahead = self._waiter is None and self.content is not None and self.content.is_eof()
         super().data_received(data)
@@ -205,6 +223,8 @@ class Connection(RequestHandler):
 
     def connection_lost(self, exc: BaseException | None) -> None:
         tell, self.on_lost = self.on_lost, None
+        if self.tunnel is not None:
+            self.tunnel.feed_eof()
         self.let_go()
         if isinstance(self._manager, Listener):
             self._manager.left(self)

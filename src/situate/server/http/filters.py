@@ -42,13 +42,15 @@ from situate.server.http.flow_control import (
 )
 from situate.server.http.host_allowlist import HostAllowlist
 from situate.server.http.metrics import RequestLabels, RequestMetrics
+from situate.server.http.pod_streams import STREAMING
 from situate.server.http.ports import Gate
 from situate.server.http.query import Query
 from situate.server.http.request_state import RequestState
 from situate.server.http.responses import Response, compress, status_response, warning_headers
 from situate.server.http.routing import Router
 from situate.server.http.settings import Limits
-from situate.server.http.urls import RequestUrl, parse_url, verb_of
+from situate.server.http.tunnels import wants_upgrade
+from situate.server.http.urls import PROXY, RequestUrl, parse_url, verb_of
 from situate.server.identity.audit.event import MAX_BODY_BYTES, AuditRecord
 from situate.server.identity.authorization.attributes import Attributes
 from situate.server.registry.store_errors import status_error
@@ -62,6 +64,8 @@ PANIC: Final = "A request failed because of a bug in the server"
 INTERNAL: Final = "an error on the server: see request {id} in its log"
 CHECK_CREDENTIALS_S: Final = 5.0
 """How often to check whether the callers of watches and followed logs are still known."""
+TUNNELS: Final = frozenset((*STREAMING, PROXY))
+"""Subresources whose requests are connections to nodes."""
 _READS: Final = ("get", "list", "watch", "head", "options")
 _SHOWN: Final = {"create": "POST", "update": "PUT"}
 _HEALTH: Final = ("/healthz", "/livez", "/readyz")
@@ -189,6 +193,8 @@ class RequestFilters:
         # 5. Authorization.
         try:
             self._gate.authorize(caller, state.attributes)
+            if url.subresource in TUNNELS and verb == "get" and _enters(url, request):
+                self._gate.authorize(caller, state.attributes._replace(verb="create"))
         except StatusError:
             state.decision = "forbid"
             if state.level == WORKLOAD and not self._flows.may_be_refused(state.flow, state.started):
@@ -243,11 +249,21 @@ class RequestFilters:
                 state.level = HEALTH
             elif not self._spend_budget(request, state):
                 raise self._flows.refused("anonymous")
-        state.long_running = verb == "watch" or url.subresource == "log"
+        state.long_running = verb == "watch" or url.subresource == "log" or url.subresource in TUNNELS
         if state.long_running:
             self._flows.open_stream(state.level, state.flow, state.started)
+            if url.subresource in TUNNELS:
+                self._open_tunnel(state)
             state.labels = what = self._labels(state)
             self._metrics.long_running[what] = self._metrics.long_running.get(what, 0) + 1
+
+    def _open_tunnel(self, state: RequestState) -> None:
+        try:
+            self._flows.open_tunnel(state.level, state.flow)
+        except StatusError:
+            self._flows.close_stream(state.level, state.flow)
+            raise
+        state.tunnel = True
 
     def _spend_budget(self, request: web.BaseRequest, state: RequestState) -> bool:
         """Count a request without valid credentials in the budget of its address. Beyond it, its connection pauses."""
@@ -261,6 +277,8 @@ class RequestFilters:
         if state.labels is not None:
             self._metrics.long_running[state.labels] -= 1
             self._flows.close_stream(state.level, state.flow)
+        if state.tunnel:
+            self._flows.close_tunnel(state.level, state.flow)
 
     # -- afterwards ----------------------------------------------------------------------------------------------
 
@@ -357,6 +375,11 @@ def _joined(body: object) -> bytes | None:
     if isinstance(body, list | tuple) and sum(map(len, body)) <= MAX_BODY_BYTES:
         return b"".join(body)
     return None
+
+
+def _enters(url: RequestUrl, request: web.BaseRequest) -> bool:
+    """Whether a GET needs the right to create as well: it opens a stream into a container or a node."""
+    return url.subresource != PROXY or wants_upgrade(request)
 
 
 def _impersonates(headers: Iterable[str]) -> bool:

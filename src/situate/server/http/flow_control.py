@@ -74,6 +74,8 @@ class FlowControl:
         """Watches and large responses take their turn before they send; they hold no slot."""
         self._streams: dict[tuple[str, str], int] = {}
         """Long-running requests, by level and flow; the flow "" is all of the level."""
+        self._tunnels: dict[tuple[str, str], int] = {}
+        """Tunnels to nodes, in the same way."""
         self._bodies: dict[tuple[str, str], int] = {}
         """Bytes of large bodies, by level and flow; the flow "" is all of the level."""
         self._unread: dict[str, int] = {}
@@ -142,6 +144,19 @@ class FlowControl:
     def close_stream(self, level: str, flow: str) -> None:
         for key in ((level, flow), (level, _EVERYBODY)):
             _add(self._streams, key, -1)
+
+    def open_tunnel(self, level: str, flow: str) -> None:
+        """Count a tunnel to a node. Raises StatusError (429), and counts nothing."""
+        limits, tunnels = self._limits, self._tunnels
+        of_flow, of_level = tunnels.get((level, flow), 0), tunnels.get((level, _EVERYBODY), 0)
+        if level in (WORKLOAD, ANONYMOUS) and (of_flow >= limits.tunnels_per_user or of_level >= limits.tunnels):
+            raise self.refused("tunnels")
+        tunnels[level, flow] = of_flow + 1
+        tunnels[level, _EVERYBODY] = of_level + 1
+
+    def close_tunnel(self, level: str, flow: str) -> None:
+        for key in ((level, flow), (level, _EVERYBODY)):
+            _add(self._tunnels, key, -1)
 
     # -- bodies ------------------------------------------------------------------------------------------------------
 

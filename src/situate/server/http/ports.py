@@ -1,4 +1,4 @@
-"""What the HTTP server needs from the rest: authentication, audit, tables, computed resources, pod logs."""
+"""What the HTTP server needs from the rest: authentication, audit, tables, computed resources, logs, kubelets."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, Final, Protocol, Self, TypeAlias
 
 from situate.server.identity.audit.event import AuditRecord
 from situate.server.identity.authorization.attributes import Attributes
+from situate.server.kubelet.connection import NodeConnection
 from situate.server.registry.stored_object import ListResult, StoredObject
 from situate.server.registry.watchers import WatchEvent
 from situate.server.requests import Caller, ListOptions, Object, Target, WatchOptions, WriteOptions
@@ -123,4 +124,12 @@ class LogSource(Protocol):
 
     async def open(self, namespace: str, pod: str, container: str, options: LogOptions) -> AsyncIterator[bytes]:
         """The log in pieces, as they come. Raises StatusError."""
+        ...
+
+
+class NodeConnector(Protocol):
+    """Opens connections to kubelets; see situate.server.kubelet.connector.KubeletConnector."""
+
+    async def connect(self, name: str, purpose: str) -> NodeConnection:
+        """A connection to the kubelet of this node. Raises StatusError; `purpose` is a verb for its text."""
         ...

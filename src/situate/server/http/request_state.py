@@ -44,7 +44,9 @@ class RequestState(Struct):
     body_bytes: int = 0
     """Of its body, as far as they count in the budget."""
     long_running: bool = False
-    """A watch or a log: not counted as in flight."""
+    """A watch, a log or a tunnel: not counted as in flight."""
+    tunnel: bool = False
+    """It counts as a tunnel to a node."""
     labels: RequestLabels | None = None
     late: bool = False
     body: bytes = b""

@@ -16,14 +16,16 @@ from situate.server.http.metrics import CONTENT_TYPE, RequestMetrics
 from situate.server.http.negotiation import patch_type, wants_discovery
 from situate.server.http.objects import ObjectHandler
 from situate.server.http.pod_logs import PodLogHandler
+from situate.server.http.pod_streams import STREAMING, PodStreamHandler
 from situate.server.http.ports import ComputedResources, CreateHandlers
+from situate.server.http.proxying import ProxyHandler
 from situate.server.http.query import Query
 from situate.server.http.request import ApiRequest
 from situate.server.http.request_state import RequestState
 from situate.server.http.responses import JSON, Response, object_response
 from situate.server.http.scale import ScaleHandler
 from situate.server.http.settings import ServerSettings
-from situate.server.http.urls import RequestUrl, no_such_path, wrong_method
+from situate.server.http.urls import PROXY, RequestUrl, no_such_path, wrong_method
 from situate.server.http.watches import WatchHandler
 from situate.server.openapi import PROTOBUF_V2, OpenApi
 from situate.server.registry.warning import warn
@@ -47,6 +49,8 @@ class Router:
         watches: WatchHandler,
         scale: ScaleHandler,
         logs: PodLogHandler,
+        tunnels: PodStreamHandler,
+        proxy: ProxyHandler,
         create_handlers: CreateHandlers,
         health: Health,
         metrics: RequestMetrics,
@@ -59,6 +63,8 @@ class Router:
         self._watches = watches
         self._scale = scale
         self._logs = logs
+        self._tunnels = tunnels
+        self._proxy = proxy
         self._create_handlers = dict(create_handlers)
         self._health = health
         self._metrics = metrics
@@ -90,6 +96,8 @@ class Router:
             if verb != "create":
                 raise wrong_method()
             return await self._objects.run_handler(request, handler)
+        if url.subresource == PROXY:
+            return await self._proxy.handle(request, f"Audit-Id: {audit_id}\r\n")
         if http_request.method == "HEAD":
             raise wrong_method()
         if url.subresource:
@@ -146,6 +154,8 @@ class Router:
             raise wrong_method()
         if name == "log":
             return await self._logs.handle(request, f"Audit-Id: {audit_id}\r\n")
+        if name in STREAMING:
+            return await self._tunnels.handle(request, f"Audit-Id: {audit_id}\r\n")
         if name in ("status", "finalize"):
             if verb == "patch":
                 return await self._objects.patch(request, patch_type(request.content_type))

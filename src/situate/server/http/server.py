@@ -23,7 +23,9 @@ from situate.server.http.host_allowlist import HostAllowlist
 from situate.server.http.metrics import RequestMetrics
 from situate.server.http.objects import ObjectHandler
 from situate.server.http.pod_logs import PodLogHandler
-from situate.server.http.ports import ComputedResources, CreateHandlers, Gate, LogSource, Tables
+from situate.server.http.pod_streams import PodStreamHandler
+from situate.server.http.ports import ComputedResources, CreateHandlers, Gate, LogSource, NodeConnector, Tables
+from situate.server.http.proxying import ProxyHandler
 from situate.server.http.routing import Router
 from situate.server.http.scale import ScaleHandler
 from situate.server.http.settings import ServerSettings
@@ -153,6 +155,7 @@ async def serve(
     create_handlers: CreateHandlers | None = None,
     views: ComputedResources | None = None,
     logs: LogSource | None = None,
+    nodes: NodeConnector | None = None,
     checks: Mapping[str, Sequence[Check]] | None = None,
     gauges: Mapping[str, tuple[str, Callable[[], float]]] | None = None,
     metrics: Callable[[], bytes] = bytes,
@@ -172,6 +175,8 @@ async def serve(
         WatchHandler(registry, streams, limits, rand),
         ScaleHandler(registry),
         PodLogHandler(registry, logs, streams),
+        PodStreamHandler(registry, nodes, streams, limits),
+        ProxyHandler(registry, nodes, streams, limits),
         create_handlers or {},
         Health(checks or {}),
         request_metrics,

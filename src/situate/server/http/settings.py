@@ -45,6 +45,11 @@ class Limits:
     stream_rate: float = 50.0
     """New watches and logs of one user a second, after a burst; then 429."""
     stream_burst: float = 200.0
+    tunnels: int = 1_000
+    """Of users, to nodes: exec, attach, port-forward, proxy; then 429. They count as watches, too."""
+    tunnels_per_user: int = 200
+    tunnel_idle_s: float = 4 * 3600.0
+    """A tunnel through which nothing passes for so long is closed, as kubelets do it."""
     bodies_bytes: int = 64 * MIB
     """Of bodies of requests that are read, wait or run, without those that came with their headers; then 429.
     Users, the system (nodes and the control plane's parts) and administrators have such a budget each."""

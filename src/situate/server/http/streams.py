@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from http import HTTPStatus
-from typing import Final
+from typing import Final, Protocol
 
 from aiohttp import web
 
@@ -41,10 +41,10 @@ class ChunkedStream:
             if self._task is not None:
                 self._task.cancel()
 
-    def start(self, content_type: str, headers: str = "") -> None:
+    def start(self, content_type: str, headers: str = "", code: int = HTTPStatus.OK) -> None:
         closing = "" if self._request.keep_alive else "Connection: close\r\n"
         lines = f"Content-Type: {content_type}\r\nTransfer-Encoding: chunked\r\n{closing}"
-        self._write(head(HTTPStatus.OK, f"{lines}Cache-Control: no-cache, private\r\n{headers}"))
+        self._write(head(code, f"{lines}Cache-Control: no-cache, private\r\n{headers}"))
         self.started = True
 
     async def send(self, pieces: Sequence[bytes]) -> None:
@@ -90,12 +90,17 @@ class ChunkedStream:
         return False
 
 
+class Stoppable(Protocol):
+    def stop(self) -> None:
+        """End soon."""
+
+
 class OpenStreams:
     """The streams being sent, so that the server can end them when it stops."""
 
     def __init__(self, slow_s: float) -> None:
         self._slow_s = slow_s
-        self._open: dict[ChunkedStream, None] = {}
+        self._open: dict[Stoppable, None] = {}
 
     def __len__(self) -> int:
         return len(self._open)
@@ -104,19 +109,29 @@ class OpenStreams:
         for stream in list(self._open):
             stream.stop()
 
-    @asynccontextmanager
-    async def open(self, request: web.BaseRequest, content_type: str, headers: str) -> AsyncIterator[ChunkedStream]:
-        """Start a stream. The block ends quietly when the client leaves or the server stops; then `finish` it."""
-        stream = ChunkedStream(request, self._slow_s)
+    @contextmanager
+    def tracked(self, stream: Stoppable) -> Iterator[None]:
+        """Stop this one, too, when the server stops."""
         self._open[stream] = None
         try:
-            stream.start(content_type, headers)
-            yield stream
+            yield
+        finally:
+            self._open.pop(stream, None)
+
+    @asynccontextmanager
+    async def open(
+        self, request: web.BaseRequest, content_type: str, headers: str, code: int = HTTPStatus.OK
+    ) -> AsyncIterator[ChunkedStream]:
+        """Start a stream. The block ends quietly when the client leaves or the server stops; then `finish` it."""
+        stream = ChunkedStream(request, self._slow_s)
+        try:
+            with self.tracked(stream):
+                stream.start(content_type, headers, code)
+                yield stream
         except asyncio.CancelledError:
             if not stream.cancelled():
                 raise
         except ConnectionError:
             pass
         finally:
-            self._open.pop(stream, None)
             stream.detach()

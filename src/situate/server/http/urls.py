@@ -14,6 +14,8 @@ from situate.wire.caching import cached_if_short
 NO_SUCH: Final = "the server could not find the requested resource"
 NOT_ALLOWED: Final = "the server does not allow this method on the requested resource"
 MAX_PATH_LENGTH: Final = 4096
+PROXY: Final = "proxy"
+"""The subresource whose path goes on: the rest is a path of what it is a proxy for."""
 
 _VERBS: Final = {"POST": "create", "PUT": "update", "PATCH": "patch", "GET": "get", "HEAD": "get", "DELETE": "delete"}
 _WITHOUT_NAME: Final = {"get": "list", "delete": "deletecollection"}
@@ -81,7 +83,9 @@ def _resource(path: str, group: str, version: str, parts: list[str]) -> RequestU
         raise bad_request(f"Name parameter invalid: \"{name}\": may not be '{name}'")
     if "%" in name:
         raise bad_request(f"Name parameter invalid: \"{name}\": may not contain '%'")
-    return RequestUrl(path, group, version, plural, namespace, name, subresource, resource if not rest else None, rest)
+    if rest and subresource != PROXY:
+        resource = None
+    return RequestUrl(path, group, version, plural, namespace, name, subresource, resource, rest)
 
 
 def _fits(resource: Resource, namespace: str, name: str, subresource: str) -> bool:

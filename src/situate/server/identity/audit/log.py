@@ -59,6 +59,8 @@ REFUSED_USERS: Final = 1_024
 _REFUSALS: Final = (401, 403, 429)
 
 READS: Final = frozenset(("get", "list", "watch", "head", "options"))
+ENTERING: Final = frozenset(("attach", "exec", "portforward", "proxy"))
+"""Subresources by which a caller enters a container or a node, also with a GET."""
 HEALTH: Final = ("/healthz", "/livez", "/readyz", "/version", "/metrics")
 
 
@@ -66,10 +68,11 @@ _DEFAULT: Final = AuditDecision(METADATA, frozenset((RECEIVED, STARTED)))
 
 
 def is_logged(attributes: Attributes, code: int) -> bool:
-    """Whether a request answered with this code is logged: all writes, all refusals, and no health checks."""
+    """Whether a request answered with this code is logged: all writes, all refusals, everything that enters a
+    container, and no health checks."""
     if not attributes.resource and attributes.path.startswith(HEALTH):
         return False
-    return code >= REFUSED or attributes.verb not in READS
+    return code >= REFUSED or attributes.verb not in READS or attributes.subresource in ENTERING
 
 
 class AuditLog:

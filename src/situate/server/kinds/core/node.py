@@ -169,7 +169,7 @@ def _kernel(obj: Object) -> str:
 
 
 KIND: Final = Kind(
-    "v1 nodes Node C no - | status",
+    "v1 nodes Node C no - | proxy status",
     strategy=Strategy(
         default=_default,
         prepare_create=_prepare_create,

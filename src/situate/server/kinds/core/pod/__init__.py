@@ -22,7 +22,7 @@ from situate.server.kinds.strategy import Strategy
 __all__ = ["KIND", "default_spec", "pod_annotations", "qos_class", "template_warnings", "validate_spec"]
 
 KIND: Final = Kind(
-    "v1 pods Pod N po all | binding eviction log status",
+    "v1 pods Pod N po all | attach binding eviction exec log portforward proxy status",
     strategy=Strategy(
         default=default_pod,
         prepare_create=prepare_create,

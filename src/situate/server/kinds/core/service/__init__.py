@@ -63,7 +63,7 @@ def _port(one: Mapping[str, Any]) -> str:
 
 
 KIND: Final = Kind(
-    "v1 services Service N svc all | status",
+    "v1 services Service N svc all | proxy status",
     strategy=Strategy(
         default=default,
         prepare_create=prepare_create,

@@ -4,18 +4,20 @@ import asyncio
 import ssl
 from contextlib import suppress
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from server.placing.world import World, tell
-from situate.agent import log_server, log_source
-from situate.agent.log_source import AgentLogs
+from situate.agent import kubelet_server
+from situate.agent.kubelet_server import KubeletServer
 from situate.agent.log_writer import LogWriter
 from situate.agent.runtime import Run
 from situate.server.errors import StatusError
 from situate.server.http.ports import LogOptions
+from situate.server.kubelet import logs as kubelet_logs
+from situate.server.kubelet.connector import FINGERPRINT, KubeletConnector, KubeletTls
+from situate.server.kubelet.logs import KubeletLogs
 from situate.server.placing.bind_transaction import NODES
 from situate.server.registry.stored_object import StoredObject
 from situate.server.requests import SYSTEM, Object, Target
@@ -52,12 +54,14 @@ def asked(
             return {**obj, "status": {**obj["status"], "nodeInfo": {"containerRuntimeVersion": runtime}}}
 
         await world.registry.modify(Target(NODES, "", "n1"), change, SYSTEM)
-        logs = AgentLogs(world.registry)
-        if here:
-            agent: Any = SimpleNamespace(runtime=Runtime(tmp_path, runs))
-            logs.agents["n1"] = agent
-        async for piece in await logs.open("default", "p", "c", options):
-            found += piece
+        nodes = KubeletConnector(world.registry)
+        containers: Any = Runtime(tmp_path, runs)
+        pod = {"metadata": {"name": "p", "namespace": "default", "uid": "u"}}
+        async with KubeletServer(containers, lambda: [pod]) as agent:
+            if here:
+                nodes.local["n1"] = agent.connect
+            async for piece in await KubeletLogs(world.registry, nodes).open("default", "p", "c", options):
+                found += piece
 
     tell(story)
     return found.decode()
@@ -87,14 +91,14 @@ def test_what_runs_on_paper_writes_nothing(tmp_path: Path) -> None:
 
 
 def test_a_node_in_another_process_is_said_to_be_so(tmp_path: Path) -> None:
-    with pytest.raises(StatusError, match="runs in another process"):
+    with pytest.raises(StatusError, match="does not say where its kubelet can be reached"):
         asked(tmp_path, LogOptions(), here=False)
 
 
 @pytest.mark.parametrize(
     "first, said",
     [
-        pytest.param(b"", "cannot read logs from the agent of node n1", id="says nothing"),
+        pytest.param(b"", "the kubelet of node n1 did not send the log", id="says nothing"),
         pytest.param(b"HTTP/1.1 400 Bad Request\r\n\r\n", "xxx", id="says no without end"),
         pytest.param(
             b"HTTP/1.1 302 Found\r\nLocation: https://127.0.0.1:1/\r\n\r\n", "xxx", id="sends the server elsewhere"
@@ -104,7 +108,7 @@ def test_a_node_in_another_process_is_said_to_be_so(tmp_path: Path) -> None:
 def test_an_agent_that_does_not_answer_as_it_should_is_not_heard_out(
     first: bytes, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log_source, "ANSWER_S", 0.5)
+    monkeypatch.setattr(kubelet_logs, "ANSWER_S", 0.5)
     sent = 0
 
     async def answer(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -119,10 +123,8 @@ def test_an_agent_that_does_not_answer_as_it_should_is_not_heard_out(
 
     async def story(world: World) -> None:
         own = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        fingerprint = log_server._make(tmp_path / "pem")
+        fingerprint = kubelet_server._make(tmp_path / "pem")
         own.load_cert_chain(tmp_path / "pem")
-        trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
         agent = await asyncio.start_server(answer, "127.0.0.1", 0, ssl=own)
         await world.node()
         await world.pod(nodeName="n1")
@@ -130,13 +132,14 @@ def test_an_agent_that_does_not_answer_as_it_should_is_not_heard_out(
         def change(obj: Object, _held: StoredObject) -> Object:
             endpoints = {"kubeletEndpoint": {"Port": agent.sockets[0].getsockname()[1]}}
             where = {"addresses": [{"type": "InternalIP", "address": "127.0.0.1"}], "daemonEndpoints": endpoints}
-            named = {**obj["metadata"], "annotations": {log_server.CERTIFICATE: fingerprint}}
+            named = {**obj["metadata"], "annotations": {FINGERPRINT: fingerprint}}
             return {**obj, "metadata": named, "status": {**obj["status"], **where}}
 
         await world.registry.modify(Target(NODES, "", "n1"), change, SYSTEM)
+        nodes = KubeletConnector(world.registry, KubeletTls())
         async with asyncio.timeout(5.0):
             with pytest.raises(StatusError, match=said):
-                await AgentLogs(world.registry, trusting).open("default", "p", "c", LogOptions())
+                await KubeletLogs(world.registry, nodes).open("default", "p", "c", LogOptions())
         agent.close()
 
     tell(story)

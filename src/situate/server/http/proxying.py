@@ -1,0 +1,227 @@
+"""Serves the subresource proxy: of a node (its kubelet), of a pod (a port of it), and of a service (one of its
+endpoints).
+
+Requests are passed on with their headers, but without the caller's credentials, and answers as they come. An upgrade
+becomes a tunnel. As in Kubernetes, pods and services are reached over the network of the server, without checking the
+certificate of one that speaks TLS; addresses that are the server's own or local to its links are refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import ssl
+from asyncio import open_connection
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, Final, NamedTuple
+
+from situate.server.errors import StatusError, bad_request
+from situate.server.http import bodies
+from situate.server.http.ports import NodeConnector
+from situate.server.http.request import ApiRequest
+from situate.server.http.responses import Response
+from situate.server.http.settings import Limits
+from situate.server.http.streams import OpenStreams
+from situate.server.http.tunnels import Tunnel, upgrade_headers, wants_upgrade
+from situate.server.http.urls import no_such_path
+from situate.server.kubelet.connection import (
+    HEAD_BYTES,
+    HOP_HEADERS,
+    AnswerError,
+    AnswerHead,
+    Header,
+    NodeConnection,
+    ask,
+    read_body,
+)
+from situate.server.registry.registry import Registry
+from situate.server.requests import ListOptions, Target
+from situate.server.resources import BY_KIND
+
+ANSWER_S: Final = 60.0
+"""For what is behind the proxy to begin its answer."""
+CONNECT_S: Final = 5.0
+ENDPOINT_SLICES: Final = BY_KIND["discovery.k8s.io/v1", "EndpointSlice"]
+SERVICE_NAME: Final = "kubernetes.io/service-name"
+NOT_ALLOWED: Final = "address not allowed"
+NO_ENDPOINTS: Final = 'no endpoints available for service "{0}"'
+UNREACHED: Final = "error trying to reach service: {0}"
+_DROPPED: Final = HOP_HEADERS | {"host", "content-length", "authorization", "expect"}
+_IMPERSONATE: Final = "impersonate-"
+_METHODS: Final = {"create": "POST", "update": "PUT", "patch": "PATCH", "delete": "DELETE"}
+
+
+class ProxyTarget(NamedTuple):
+    """`[scheme:]name[:port]`, as in the path."""
+
+    scheme: str
+    name: str
+    port: str
+
+
+def parse_target(text: str) -> ProxyTarget:
+    """Raises StatusError."""
+    parts = text.split(":")
+    if len(parts) == 1:
+        parts = ["", text, ""]
+    elif len(parts) == 2:
+        parts = ["", *parts]
+    scheme, name, port = parts if len(parts) == 3 else ("?", "", "")
+    if scheme not in ("", "http", "https") or not name:
+        raise bad_request(f'invalid proxy request "{text}"')
+    return ProxyTarget(scheme, name, port)
+
+
+class ProxyHandler:
+    def __init__(self, registry: Registry, nodes: NodeConnector | None, streams: OpenStreams, limits: Limits) -> None:
+        self._registry = registry
+        self._nodes = nodes
+        self._streams = streams
+        self._limits = limits
+        self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        self._tls.check_hostname, self._tls.verify_mode = False, ssl.CERT_NONE
+
+    async def handle(self, request: ApiRequest, headers: str) -> Response:
+        wanted = parse_target(request.url.name)
+        http = request.http
+        connection = await self._connect(request, wanted)
+        try:
+            if wants_upgrade(http):
+                tunnel = Tunnel(http, connection, self._limits)
+                with self._streams.tracked(tunnel):
+                    where = _path(request)
+                    return await tunnel.run(wanted.name, http.method, where, upgrade_headers(http), headers)
+            body = b""
+            if request.verb in _METHODS:
+                body = await bodies.read_body(http, request.max_body_bytes, request.state)
+            try:
+                async with asyncio.timeout(ANSWER_S):
+                    answer = await ask(connection, http.method, _path(request), _headers(request), body)
+            except (AnswerError, OSError, TimeoutError) as error:
+                raise _unreached(str(error) or "no answer in time") from None
+            return await self._pass_on(request, connection, answer, headers)
+        finally:
+            connection.abort()
+
+    async def _pass_on(
+        self, request: ApiRequest, connection: NodeConnection, answer: AnswerHead, headers: str
+    ) -> Response:
+        dropped = HOP_HEADERS | {"content-length", "content-type", "date", "cache-control"}
+        given = "".join(f"{name}: {value}\r\n" for name, value in answer.headers if name.lower() not in dropped)
+        kind = answer.get("content-type") or "application/octet-stream"
+        if request.http.method == "HEAD" or answer.code in (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED):
+            return Response(answer.code, b"", kind, given)
+        async with self._streams.open(request.http, kind, given + headers, answer.code) as stream:
+            try:
+                async for piece in read_body(connection.reader, answer, request.http.method):
+                    await stream.send((piece,))
+            except (AnswerError, OSError):
+                stream.abort()  # so that the client does not take a part for the whole
+        response = stream.finish()
+        response.code = answer.code
+        return response
+
+    # -- where to ---------------------------------------------------------------------------------------------------
+
+    async def _connect(self, request: ApiRequest, wanted: ProxyTarget) -> NodeConnection:
+        match request.resource.plural:
+            case "nodes":
+                return await self._to_node(wanted)
+            case "pods":
+                return await self._to_pod(request, wanted)
+            case "services":
+                return await self._to_service(request, wanted)
+            case _:
+                raise no_such_path()
+
+    async def _to_node(self, wanted: ProxyTarget) -> NodeConnection:
+        if self._nodes is None:
+            raise no_such_path()
+        connection = await self._nodes.connect(wanted.name, "be a proxy for")
+        if wanted.port and not connection.host.endswith(f":{wanted.port}"):
+            connection.abort()
+            raise bad_request(f"only the kubelet's port of node {wanted.name} is served")
+        return connection
+
+    async def _to_pod(self, request: ApiRequest, wanted: ProxyTarget) -> NodeConnection:
+        stored = await self._registry.get(Target(request.resource, request.target.namespace, wanted.name))
+        pod = stored.object(request.resource)
+        ports = [
+            str(port["containerPort"]) for one in pod["spec"].get("containers", ()) for port in one.get("ports", ())
+        ]
+        port = wanted.port or (ports[0] if ports else "")
+        return await self._dial(wanted.scheme, pod.get("status", {}).get("podIP", ""), port)
+
+    async def _to_service(self, request: ApiRequest, wanted: ProxyTarget) -> NodeConnection:
+        target = request.target
+        service = (await self._registry.get(Target(request.resource, target.namespace, wanted.name))).object(
+            request.resource
+        )
+        named = _port_name(service, wanted)
+        selected = ListOptions(labels=f"{SERVICE_NAME}={wanted.name}")
+        slices = await self._registry.list(Target(ENDPOINT_SLICES, target.namespace, ""), selected)
+        for one in slices.items:
+            found = one.object(ENDPOINT_SLICES)
+            port = next((each for each in found.get("ports") or () if (each.get("name") or "") == named), None)
+            for endpoint in found.get("endpoints") or ():
+                if port is not None and endpoint.get("conditions", {}).get("ready") is not False:
+                    return await self._dial(wanted.scheme, endpoint["addresses"][0], str(port.get("port", "")))
+        text = NO_ENDPOINTS.format(wanted.name)
+        raise StatusError(HTTPStatus.SERVICE_UNAVAILABLE, "ServiceUnavailable", text)
+
+    async def _dial(self, scheme: str, address: str, port: str) -> NodeConnection:
+        if not is_allowed(address):
+            raise bad_request(NOT_ALLOWED)
+        if not port.isdecimal() or not 0 < int(port) < 65_536:
+            raise bad_request(f'"{port}" is not a port')
+        tls = self._tls if scheme == "https" else None
+        try:
+            async with asyncio.timeout(CONNECT_S):
+                reader, writer = await open_connection(address, int(port), ssl=tls, limit=HEAD_BYTES)
+        except (OSError, TimeoutError) as error:
+            raise _unreached(str(error) or "no answer in time") from None
+        return NodeConnection(reader, writer, f"[{address}]:{port}" if ":" in address else f"{address}:{port}")
+
+
+def is_allowed(address: str) -> bool:
+    """Whether the server connects there for a user."""
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return False
+    return not (found.is_loopback or found.is_link_local or found.is_multicast or found.is_unspecified)
+
+
+def _port_name(service: Mapping[str, Any], wanted: ProxyTarget) -> str:
+    """The name of the service's port that is meant. Raises StatusError."""
+    for port in service.get("spec", {}).get("ports", ()):
+        if wanted.port in ("", port.get("name", ""), str(port.get("port", ""))):
+            return str(port.get("name", ""))
+    raise StatusError(
+        HTTPStatus.SERVICE_UNAVAILABLE, "ServiceUnavailable", f'no service port "{wanted.port}" found for service '
+        f'"{wanted.name}"'
+    )  # fmt: skip
+
+
+def _path(request: ApiRequest) -> str:
+    """The path behind the proxy, as the client wrote it, with its query."""
+    raw, mark, query = request.http.raw_path.partition("?")
+    leading = 5 if request.resource.namespaced else 3  # namespaces, its name, the plural, the name, proxy
+    parts = raw.split("/")[1 + 2 + leading :]
+    return "/" + "/".join(parts) + mark + query
+
+
+def _headers(request: ApiRequest) -> list[Header]:
+    found = [("Connection", "close")]
+    for name, value in request.http.headers.items():
+        lower = name.lower()
+        if lower not in _DROPPED and not lower.startswith(_IMPERSONATE):
+            found.append((name, value))
+    if request.http.remote:
+        found.append(("X-Forwarded-For", request.http.remote))
+    return found
+
+
+def _unreached(why: str) -> StatusError:
+    return StatusError(HTTPStatus.SERVICE_UNAVAILABLE, "ServiceUnavailable", UNREACHED.format(why))
