@@ -21,7 +21,7 @@ def document(name: str) -> Any:
 def references(value: Any) -> Iterator[str]:
     if isinstance(value, dict):
         for key, inner in value.items():
-            if key == "$ref":
+            if key == "$ref" and isinstance(inner, str):  # else the description of a field of that name
                 yield inner
             else:
                 yield from references(inner)

@@ -7,6 +7,7 @@ ETag). Documents are encoded once.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -26,6 +27,7 @@ GROUPS: Final = (
     "policy",
     "rbac.authorization.k8s.io",
     "storage.k8s.io",
+    "apiextensions.k8s.io",
     "scheduling.k8s.io",
     "coordination.k8s.io",
     "node.k8s.io",
@@ -74,13 +76,15 @@ def subresource_verbs(name: str) -> tuple[str, ...]:
     return _SUBRESOURCES[name][3]
 
 
-def _version_order(version: str) -> tuple[int, int, int]:
+_VERSION: Final = re.compile(r"v([0-9]+)(?:(alpha|beta)([0-9]+))?", re.ASCII)
+
+
+def _version_order(version: str) -> tuple[int, int, int, str]:
     """v2 before v1, both before v1beta1, that before v1alpha2."""
-    for word in ("alpha", "beta"):
-        number, found, minor = version.partition(word)
-        if found:
-            return _STABLE[word], -int(number[1:]), -int(minor)
-    return 0, -int(version[1:]), 0
+    found = _VERSION.fullmatch(version)
+    if found is None:  # of a custom kind, after all others, in the order of the alphabet
+        return len(_STABLE), 0, 0, version
+    return _STABLE[found[2] or ""], -int(found[1]), -int(found[3] or 0), ""
 
 
 class Discovery:

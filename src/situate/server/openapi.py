@@ -14,8 +14,9 @@ import msgspec
 
 from situate.server.discovery import Document, document, subresource_kind, subresource_verbs
 from situate.server.kinds import KINDS
+from situate.server.openapi_custom import custom_schemas, schema_name
 from situate.server.resources import RESOURCES, Resource
-from situate.wire.schema.table import Field, Message, Type, flat_fields, kinds, message
+from situate.wire.schema.table import Field, Message, Type, flat_fields, inner_types, kinds, message
 
 PROTOBUF_V2: Final = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 """As clients request it. The answer's media type has no @, which media types do not allow."""
@@ -32,6 +33,7 @@ _SCALARS: Final[Mapping[str, Mapping[str, str]]] = {
     "bool": {"type": "boolean"},
     "int32": {"type": "integer", "format": "int32"},
     "int64": {"type": "integer", "format": "int64"},
+    "double": {"type": "number", "format": "double"},
     "bytes": {"type": "string", "format": "byte"},
 }
 _SPECIAL: Final = {
@@ -168,14 +170,29 @@ _PARAMETERS: Final[Mapping[str, Sequence[Mapping[str, Any]]]] = {
 class OpenApi:
     """All documents and their index."""
 
-    def __init__(self, resources: Sequence[Resource] = RESOURCES, version: str = "1.36") -> None:
+    def __init__(
+        self,
+        resources: Sequence[Resource] = RESOURCES,
+        version: str = "1.36",
+        documents: Mapping[str, Document] | None = None,
+    ) -> None:
+        """`documents`: those that were made before, and are the same for these resources."""
         self._version = version
         self._resources: dict[str, list[Resource]] = {}
         for one in resources:
             path = f"apis/{one.api_version}" if one.group else f"api/{one.version}"
             self._resources.setdefault(path, []).append(one)
-        self._documents: dict[str, Document] = {}
+        self._documents: dict[str, Document] = dict(documents or {})
         self._index: Document | None = None
+
+    def unchanged(self, resources: Sequence[Resource]) -> dict[str, Document]:
+        """The documents that were made and are the same for other resources."""
+        others = OpenApi(resources)._resources
+        return {
+            name: found
+            for name, found in self._documents.items()
+            if [id(one) for one in self._resources[name]] == [id(one) for one in others.get(name, ())]
+        }
 
     def index(self) -> Document:
         if self._index is None:
@@ -217,13 +234,16 @@ class OpenApi:
                 wanted.extend([known] if known else [])
         lists = {f"{_schema_name(kinds()[api_version, one.kind])}List": _list_schema(one) for one in _listed(resources)}
         wanted.append("meta.v1.DeleteOptions")
+        custom = {key: schema for one in resources for key, schema in custom_schemas(one).items()}
+        if custom:
+            wanted.append("meta.v1.ObjectMeta")
         schemas: dict[str, Any] = {found: _schema(found) for found in _reached(wanted)}
         named: dict[str, Any] = {_schema_name(found): raw for found, raw in schemas.items()}
         whole = {
             "openapi": "3.0.0",
             "info": {"title": "Kubernetes", "version": self._version},
             "paths": {path: item for one in resources for path, item in _paths(one)},
-            "components": {"schemas": dict(sorted((named | lists | dict(_FIXED)).items()))},
+            "components": {"schemas": dict(sorted((named | lists | custom | dict(_FIXED)).items()))},
         }
         body = msgspec.json.encode(whole)
         return Document(body, f'"{hashlib.sha512(body).hexdigest().upper()}"')
@@ -261,10 +281,9 @@ def _list_schema(one: Resource) -> dict[str, Any]:
 
 def _inner(kind: Type) -> Iterator[str]:
     """The messages that a type names."""
-    if kind.form == "message":
-        yield kind.name
-    elif kind.of is not None:
-        yield from _inner(kind.of)
+    for one in inner_types(kind):
+        if one.form == "message":
+            yield one.name
 
 
 def _reached(names: Sequence[str]) -> list[str]:
@@ -309,6 +328,8 @@ def _property(one: Message, field: Field) -> dict[str, Any]:
 
 
 def _type(kind: Type) -> dict[str, Any]:
+    if kind.form == "either":
+        return {}
     if kind.form == "message":
         return {"$ref": REF + _schema_name(kind.name)}
     if kind.form == "special":
@@ -358,8 +379,9 @@ def _item(
 def _operation(one: Resource, verb: str, about: tuple[str, str, str], sub: str, own: str) -> dict[str, Any]:
     group, version, kind = about
     known = kinds().get((f"{group}/{version}" if group else version, kind))
-    schema = {"$ref": REF + _schema_name(known)} if known else {"type": "object"}
-    answer = {"$ref": schema["$ref"] + "List"} if verb in ("list", "deletecollection") and known else schema
+    named = _schema_name(known) if known else schema_name(one) if one.custom is not None else ""
+    schema = {"$ref": REF + named} if named else {"type": "object"}
+    answer = {"$ref": schema["$ref"] + "List"} if verb in ("list", "deletecollection") and named else schema
     word = {"create": "create", "update": "replace", "get": "read", "deletecollection": "deleteCollection"}.get(
         verb, verb
     )

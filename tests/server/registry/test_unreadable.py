@@ -25,7 +25,7 @@ from situate.store.memory import MemoryStore
 from situate.store.open import open_store
 from situate.store.transactions import Put
 from situate.wire.schema.decoder import normalised
-from situate.wire.schema.table import Type, flat_fields, message, message_of
+from situate.wire.schema.table import Type, flat_fields, is_recursive, message, message_of
 
 FOLDER = "/objects/core/configmaps/default/"
 META = '"name":"bad","namespace":"default","uid":"u"'
@@ -224,6 +224,7 @@ SAMPLES: dict[str, Any] = {
     "bool": True,
     "int32": 7,
     "int64": 7,
+    "double": 1.5,
     "bytes": "YQ==",
     "Quantity": "1",
     "Amount": "1",
@@ -241,6 +242,10 @@ def sample(kind: Type, depth: int = 12) -> Any:
         return [sample(kind.of, depth)]
     if kind.form == "map" and kind.of:
         return {"key": sample(kind.of, depth)}
+    if kind.form == "either":
+        return sample(kind.options[0], depth)
+    if kind.form == "message" and is_recursive(kind.name):
+        return {"type": "object", "properties": {"a": {"type": "string", "enum": ["b"]}}}
     if kind.form == "message":
         return {one.name: sample(one.type, depth - 1) for one in flat_fields(message(kind.name))} if depth else {}
     return SAMPLES[kind.name]

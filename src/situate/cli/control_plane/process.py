@@ -36,6 +36,7 @@ from situate.loop.logs import Log, set_up
 from situate.loop.metrics import Metrics
 from situate.loop.supervisor import Part, Supervisor
 from situate.server.admission.chain import chain
+from situate.server.apiextensions.controller import DefinitionController
 from situate.server.controllers.leader import run_controllers
 from situate.server.encryption.config import read_encryption
 from situate.server.encryption.store import EncryptedStore, keep_current
@@ -203,6 +204,7 @@ async def _open(settings: ControlPlaneSettings) -> AsyncIterator[tuple[Server, S
         else:
             registered.set()
         parts.append(Part("snapshot-lag", lag.run))
+        parts.append(Part("custom-kinds", lambda: DefinitionController(registry, time.time_ns).run()))
         parts.append(Part("revocations", lambda: share_always(registry, identity.authority.folder / REVOKED)))
         parts.append(Part("certificates", lambda: renew_certificates(settings, identity, tls, to_kubelets, renewed)))
         if settings.process_node:

@@ -42,13 +42,21 @@ class ObjectGraph:
     __slots__ = ("_by_namespace", "_by_owner", "_by_uid", "_kinds")
 
     def __init__(self, kinds: Iterable[tuple[str, str]] = (), items: Iterable[OwnedObject] = ()) -> None:
-        self._kinds = frozenset(kinds)
+        self._kinds = dict.fromkeys(kinds)
         self._by_uid: dict[str, OwnedObject] = {}
         self._by_owner: dict[str, dict[str, None]] = {}
         """Uids, so that a new version of an object is one more entry of `_by_uid` and nothing else."""
         self._by_namespace: dict[str, dict[str, None]] = {}
         for item in items:
             self.put(item)
+
+    def add_kinds(self, kinds: Iterable[tuple[str, str]]) -> None:
+        """Serve more kinds, as (api_version, kind)."""
+        self._kinds.update(dict.fromkeys(kinds))
+
+    def remove_kinds(self, kinds: Iterable[tuple[str, str]]) -> None:
+        for one in kinds:
+            self._kinds.pop(one, None)
 
     def put(self, item: OwnedObject) -> None:
         """Add or replace an object by its uid."""

@@ -189,6 +189,11 @@ class ControllerCache:
             self._labels.clear()
         force_setattr(meta, "labels", self._labels.setdefault(tuple(meta.labels.items()), meta.labels))
 
+    def names_of(self, served: ServedKind) -> list[tuple[str, str]]:
+        """Namespace and name of all objects of a kind."""
+        kind = (served.api_version, served.kind)
+        return [(where[2], where[3]) for where in self._uids if where[:2] == kind]
+
     def drop(self, served: ServedKind, namespace: str, name: str, revision: int, now: Millis = 0) -> list[Task]:
         """An object is gone; what to do now."""
         self._moved(served, revision)

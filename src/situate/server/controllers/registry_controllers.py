@@ -16,6 +16,7 @@ from situate.loop.controllers.metrics import ControllerMetrics
 from situate.loop.controllers.runner import Runner
 from situate.loop.drive import running_clock
 from situate.loop.logs import Log
+from situate.server.controllers.custom_kinds import CustomFollowers
 from situate.server.controllers.hindrance import hindrance
 from situate.server.controllers.registry_port import UNWATCHED, RegistryPort
 from situate.server.errors import StatusError
@@ -81,9 +82,12 @@ class RegistryControllers:
                     self._follow(leases, runner.renewed, self._lease_gone, new_event(), self._watches_leases)
                 )
                 group.create_task(self._look_at_store())
+            custom = CustomFollowers(self._registry, runner, self._follow)
+            await custom.start(group, synced)
             for event in synced:
                 await event.wait()
             group.create_task(runner.run())
+            group.create_task(custom.run(group))
 
     def _lease_gone(self, _namespace: str, node: str, _revision: int) -> None:
         self.runner.lease_gone(node)

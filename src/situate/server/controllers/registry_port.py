@@ -11,14 +11,14 @@ from situate.core.reconcile.effects import DeleteObject, Effect, LeaseVersion, O
 from situate.core.reconcile.nodes.cleanup import LEASES as NODE_LEASES
 from situate.loop.controllers.events import event_body, event_name, space_of
 from situate.loop.controllers.port import RefusedError, WriteResult, call, refused
-from situate.server.errors import StatusError, conflict
+from situate.server.errors import StatusError, conflict, not_found
 from situate.server.placing.eviction import Evictor
 from situate.server.placing.rebinding import unbound
 from situate.server.registry.keys import key_of, parse_key
 from situate.server.registry.registry import Registry
 from situate.server.registry.stored_object import StoredObject
 from situate.server.requests import Caller, DeleteOptions, ListOptions, Object, Target
-from situate.server.resources import BY_KIND, RESOURCES
+from situate.server.resources import BY_KIND, RESOURCES, Resource
 from situate.store.entries import ABSENT, Revision
 from situate.store.transactions import At, Guard
 from situate.wire.bodies import seconds_time
@@ -60,18 +60,18 @@ class RegistryPort:
             return refused(effect, error.message, not_found=not_found, conflict=conflict)
 
     async def is_gone(self, ref: ObjectRef) -> bool:
-        resource = BY_KIND[ref.api_version, ref.kind]
+        resource = self._resource(ref)
         if self._registry.cache.unreadable_at(resource, ref.namespace, ref.name) is not None:
             raise RefusedError(self._registry.cache.missing(resource, ref.namespace, ref.name).message)
         held = self._registry.cache.get(resource, ref.namespace, ref.name)
         return held is None or held.uid != ref.uid
 
     async def create(self, ref: ObjectRef, body: Mapping[str, Any]) -> int:
-        target = Target(BY_KIND[ref.api_version, ref.kind], ref.namespace)
+        target = Target(self._resource(ref), ref.namespace)
         return (await self._registry.create(target, dict(body), CONTROLLERS)).revision
 
     async def merge(self, ref: ObjectRef, patch: Mapping[str, Any]) -> int:
-        return (await self._registry.patch(_target(ref), "merge", patch, CONTROLLERS)).stored.revision
+        return (await self._registry.patch(self._target(ref), "merge", patch, CONTROLLERS)).stored.revision
 
     async def replace_status(self, ref: ObjectRef, version: str, status: Mapping[str, Any]) -> int:
         return await self._modify_status(ref, version, lambda _: dict(status))
@@ -87,7 +87,7 @@ class RegistryPort:
         def changed(obj: Object, _stored: StoredObject) -> Object:
             return {**obj, "status": change(obj.get("status", {}))}
 
-        target, registry = _target(ref, "status"), self._while(lease)
+        target, registry = self._target(ref, "status"), self._while(lease)
         return (await registry.modify(target, changed, CONTROLLERS, uid=ref.uid, resource_version=version)).revision
 
     async def rebind(self, effect: RebindPod) -> int:
@@ -96,7 +96,7 @@ class RegistryPort:
         def changed(pod: Object, _stored: StoredObject) -> Object:
             return unbound(pod, registry.new_uid(), seconds_time(self._wall_ns()))
 
-        written = await registry.modify(_target(ref), changed, CONTROLLERS, uid=ref.uid, resource_version=version)
+        written = await registry.modify(self._target(ref), changed, CONTROLLERS, uid=ref.uid, resource_version=version)
         return written.revision
 
     def _while(self, lease: LeaseVersion | None) -> Registry:
@@ -120,7 +120,7 @@ class RegistryPort:
             resource_version=effect.resource_version,
             propagation=effect.propagation,
         )
-        await self._while(effect.lease).delete(_target(effect.ref), CONTROLLERS, options)
+        await self._while(effect.lease).delete(self._target(effect.ref), CONTROLLERS, options)
 
     async def evict(self, ref: ObjectRef) -> None:
         await self._evictor.evict(ref.namespace, ref.name, CONTROLLERS, DeleteOptions(uid=ref.uid))
@@ -130,11 +130,19 @@ class RegistryPort:
             if resource.namespaced:
                 everything = Target(resource, ref.name)
                 await self._registry.delete_collection(everything, CONTROLLERS, ListOptions(), DeleteOptions())
+        custom = {one.stored_as: one for one in self._registry.custom.resources if one.namespaced}
+        for resource in custom.values():  # a kind may be newer than what controllers have seen
+            if self._registry.cache.count(resource, ref.name):
+                everything = Target(resource, ref.name)
+                await self._registry.delete_collection(everything, CONTROLLERS, ListOptions(), DeleteOptions())
+                if self._registry.cache.count(resource, ref.name):
+                    raise conflict("namespaces", "", ref.name, f"it still contains {resource.plural}.{resource.group}")
         for found in [one for one in self._registry.cache.unreadable() if one.namespace == ref.name]:
-            resource = STORED[parse_key(found.key).stored_as]
-            await self._registry.delete(Target(resource, found.namespace, found.name), CONTROLLERS)
-        target = _target(ref, "finalize")
-        obj = (await self._registry.get(_target(ref))).object(target.resource)
+            stored_as = parse_key(found.key).stored_as
+            if (known := STORED.get(stored_as) or custom.get(stored_as)) is not None:
+                await self._registry.delete(Target(known, found.namespace, found.name), CONTROLLERS)
+        target = self._target(ref, "finalize")
+        obj = (await self._registry.get(self._target(ref))).object(target.resource)
         obj["metadata"]["resourceVersion"] = version
         obj["spec"] = {**obj.get("spec", {}), "finalizers": list(finalizers)}
         return (await self._registry.update(target, obj, CONTROLLERS)).revision
@@ -162,6 +170,12 @@ class RegistryPort:
         if len(self._said) > REMEMBERED:
             self._said.popitem(last=False)
 
+    def _target(self, ref: ObjectRef, subresource: str = "") -> Target:
+        return Target(self._resource(ref), ref.namespace, ref.name, subresource)
 
-def _target(ref: ObjectRef, subresource: str = "") -> Target:
-    return Target(BY_KIND[ref.api_version, ref.kind], ref.namespace, ref.name, subresource)
+    def _resource(self, ref: ObjectRef) -> Resource:
+        """404 for a custom kind that is not served any more."""
+        known = BY_KIND.get((ref.api_version, ref.kind)) or self._registry.custom.of_kind(ref.api_version, ref.kind)
+        if known is None:
+            raise not_found(ref.kind, ref.api_version.rpartition("/")[0], ref.name)
+        return known

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from http import HTTPStatus
 from typing import Any, Final, Protocol
 
@@ -12,11 +14,14 @@ from aiohttp import web
 from situate.server.errors import StatusError, bad_request
 from situate.server.http.negotiation import body_type
 from situate.server.http.responses import encode
+from situate.server.kinds.custom_version import CustomVersion
+from situate.server.registry.normalize import decode_body
 from situate.server.registry.warning import warn
 from situate.server.requests import Object, WriteOptions
+from situate.server.resources import Resource
 from situate.wire.errors import InputError
 from situate.wire.protobuf import from_protobuf
-from situate.wire.schema import DecodeError, decode, kinds, normalised, strict_refusal
+from situate.wire.schema import Decoded, DecodeError, decode, kinds, normalised, strict_refusal
 from situate.wire.yaml import has_aliases, load_yaml
 
 UNSUPPORTED: Final = "the request body has a Content-Encoding; the server supports none"
@@ -80,9 +85,30 @@ def _too_large(most: int) -> StatusError:
 # -- objects -----------------------------------------------------------------------------------------------------------
 
 
-def decode_object(body: bytes, content_type: str, api_version: str, kind: str, options: WriteOptions) -> Object:
-    """The object in a body, normalized. Raises StatusError; warns of unknown fields."""
-    form = body_type(content_type)
+def decode_resource(body: bytes, content_type: str, resource: Resource, options: WriteOptions) -> Object:
+    """The object in a body of a kind, normalized. Raises StatusError; warns of unknown fields."""
+    return decode_object(
+        body,
+        content_type,
+        resource.api_version,
+        resource.kind,
+        options,
+        partial(decode_body, resource),
+        resource.custom,
+    )
+
+
+def decode_object(
+    body: bytes,
+    content_type: str,
+    api_version: str,
+    kind: str,
+    options: WriteOptions,
+    decoder: Callable[..., Decoded] | None = None,
+    custom: CustomVersion | None = None,
+) -> Object:
+    """The same for what is not a resource, such as a Scale."""
+    form = body_type(content_type, custom=custom is not None)
     try:
         if form == "protobuf":
             obj = from_protobuf(body)
@@ -93,13 +119,14 @@ def decode_object(body: bytes, content_type: str, api_version: str, kind: str, o
         if len(body) > 2 * MAX_VALUES:
             _few(_loosely(body), len(body))
         strict = options.field_validation != "Ignore"
-        found = decode(api_version, kind, body, strict=strict)
+        found = decode(api_version, kind, body, strict=strict) if decoder is None else decoder(body, strict=strict)
     except DecodeError as error:
-        _other_kind(body, form, api_version, kind)
+        if custom is None:
+            _other_kind(body, form, api_version, kind)
         raise bad_request(str(error)) from None
     except RecursionError:
         raise bad_request("the body of the request is nested too deeply") from None
-    obj = _expected(found.object, api_version, kind)
+    obj = found.object if custom is not None else _expected(found.object, api_version, kind)
     if found.problems and strict:
         if options.field_validation == "Strict":
             raise bad_request(strict_refusal(api_version, kind, found.problems))

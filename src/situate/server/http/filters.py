@@ -167,7 +167,7 @@ class RequestFilters:
         headers = request.headers
         raw_path, _, raw_query = request.raw_path.partition("?")
         self._hosts.check(headers.get("Host", ""))
-        state.url = url = parse_url(raw_path)
+        state.url = url = self._routing.resolve(parse_url(raw_path))
         state.query = query = queries.parse_query(raw_query)
         watch = url.plural != "" and queries.flag(query, "watch") is True
         verb = verb_of(request.method, url, watch)

@@ -26,6 +26,7 @@ _PATCHES: Final = {
     "application/apply-patch+yaml": "apply",
     "application/apply-patch": "apply",
 }
+_CUSTOM_PATCHES: Final = ("application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml")
 
 Shape: TypeAlias = Literal["", "Table", "PartialObjectMetadata", "PartialObjectMetadataList", "NodeSnapshotIncrement"]
 
@@ -105,25 +106,27 @@ def _media(header: str) -> str:
 
 
 @cached_if_short(entries=64, length=512)
-def body_type(header: str) -> Literal["json", "yaml", "protobuf"]:
-    """Raises StatusError (415). No header means JSON."""
+def body_type(header: str, *, custom: bool = False) -> Literal["json", "yaml", "protobuf"]:
+    """Raises StatusError (415). No header means JSON. `custom`: of a custom kind, which has no protobuf."""
     media = _media(header)
     if media == JSON or not header.strip():
         return "json"
     if media == YAML:
         return "yaml"
-    if media == PROTOBUF:
+    if media == PROTOBUF and not custom:
         return "protobuf"
-    text = f"the body of the request was in an unknown format - accepted media types include: {SERVED}"
+    served = f"{JSON}, {YAML}" if custom else SERVED
+    text = f"the body of the request was in an unknown format - accepted media types include: {served}"
     raise StatusError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", text)
 
 
 @cached_if_short(entries=64, length=512)
-def patch_type(header: str) -> str:
-    """merge, json, strategic or apply. Raises StatusError (415)."""
+def patch_type(header: str, *, custom: bool = False) -> str:
+    """merge, json, strategic or apply. Raises StatusError (415). `custom`: of a custom kind, which has no strategic
+    merge."""
     found = _PATCHES.get(_media(header), "")
-    if not found:
-        known = ", ".join(list(_PATCHES)[:4])
+    if not found or (custom and found == "strategic"):
+        known = ", ".join(_CUSTOM_PATCHES if custom else list(_PATCHES)[:4])
         text = f"the body of the request was in an unknown format - accepted media types include: {known}"
         raise StatusError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", text)
     return found

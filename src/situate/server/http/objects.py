@@ -79,17 +79,15 @@ class ObjectHandler:
         renderer, resource = self.renderer(request), request.resource
         options = query.write_options(request.query, "CreateOptions")
         body, content_type = await request.read(), request.content_type
-        decode = partial(bodies.decode_object, body, content_type, resource.api_version, resource.kind, options)
-        sent = body if body_type(content_type) == "json" else b""
+        decode = partial(bodies.decode_resource, body, content_type, resource, options)
+        sent = body if body_type(content_type, custom=resource.custom is not None) == "json" else b""
         stored = await self._registry.create_body(request.target, sent, decode, request.caller, options)
         return Response(HTTPStatus.CREATED, (renderer.object(stored), NEWLINE))
 
     async def update(self, request: ApiRequest) -> Response:
         renderer, resource = self.renderer(request), request.resource
         options = query.write_options(request.query, "UpdateOptions")
-        obj = bodies.decode_object(
-            await request.read(), request.content_type, resource.api_version, resource.kind, options
-        )
+        obj = bodies.decode_resource(await request.read(), request.content_type, resource, options)
         check_names(request, obj)
         done = await self._registry.replace(request.target, obj, request.caller, options)
         code = HTTPStatus.CREATED if done.created else HTTPStatus.OK
@@ -111,7 +109,7 @@ class ObjectHandler:
         code = HTTPStatus.OK
         if not done.gone and options.propagation == "Orphan":
             code = HTTPStatus.ACCEPTED
-        if done.gone and resource.plural not in RETURNS_DELETED:
+        if done.gone and (resource.custom is not None or resource.plural not in RETURNS_DELETED):
             return object_response(code, deletion(request, done.stored.uid))
         return Response(code, (renderer.object(done.stored), NEWLINE))
 

@@ -64,7 +64,7 @@ class Renderer:
         self._now_ns = now_ns
         self._include = include
         self._columns_sent = False
-        self._as_stored = from_stored(resource) is None
+        self._as_stored = resource.custom is None and from_stored(resource) is None
 
     # -- single objects ------------------------------------------------------------------------------------------
 
@@ -96,7 +96,7 @@ class Renderer:
         if listing.remaining is not None and listing.continue_to:
             metadata["remainingItemCount"] = listing.remaining
         version = f"{META}/{form.version}" if form.shape else resource.api_version
-        kind = form.shape or f"{resource.kind}List"
+        kind = form.shape or (resource.custom.list_kind if resource.custom is not None else f"{resource.kind}List")
         start = f'{{"kind":"{kind}","apiVersion":"{version}","metadata":'.encode() + encode(metadata)
         if form.shape == "Table":
             start += b',"columnDefinitions":' + encode(self._tables.columns_of(resource)) + b',"rows":['

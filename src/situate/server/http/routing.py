@@ -10,7 +10,8 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from situate.server.discovery import Discovery, Document, subresource_verbs
+from situate.server.discovery import Document, subresource_verbs
+from situate.server.http.api_documents import ApiDocuments
 from situate.server.http.health import Health
 from situate.server.http.metrics import CONTENT_TYPE, RequestMetrics
 from situate.server.http.negotiation import patch_type, wants_discovery
@@ -25,9 +26,10 @@ from situate.server.http.request_state import RequestState
 from situate.server.http.responses import JSON, Response, object_response
 from situate.server.http.scale import ScaleHandler
 from situate.server.http.settings import ServerSettings
-from situate.server.http.urls import PROXY, RequestUrl, no_such_path, wrong_method
+from situate.server.http.urls import PROXY, RequestUrl, no_such_path, with_custom, wrong_method
 from situate.server.http.watches import WatchHandler
-from situate.server.openapi import PROTOBUF_V2, OpenApi
+from situate.server.openapi import PROTOBUF_V2
+from situate.server.registry.registry import Registry
 from situate.server.registry.warning import warn
 from situate.server.requests import Caller
 
@@ -45,6 +47,7 @@ class Router:
     def __init__(
         self,
         settings: ServerSettings,
+        registry: Registry,
         objects: ObjectHandler,
         watches: WatchHandler,
         scale: ScaleHandler,
@@ -54,11 +57,11 @@ class Router:
         create_handlers: CreateHandlers,
         health: Health,
         metrics: RequestMetrics,
-        discovery: Discovery,
-        openapi: OpenApi,
+        documents: ApiDocuments,
         views: ComputedResources | None = None,
     ) -> None:
         self._settings = settings
+        self._registry = registry
         self._objects = objects
         self._watches = watches
         self._scale = scale
@@ -68,10 +71,15 @@ class Router:
         self._create_handlers = dict(create_handlers)
         self._health = health
         self._metrics = metrics
-        self._discovery = discovery
-        self._openapi = openapi
+        self._documents = documents
         self._views = views
         self._version = object_response(HTTPStatus.OK, version_info(settings.version)).body
+
+    def resolve(self, url: RequestUrl) -> RequestUrl:
+        """The URL with its resource, if that is of a custom kind."""
+        if url.resource is not None or not url.plural:
+            return url
+        return with_custom(url, self._registry.custom.at_path(url.group, url.version, url.plural))
 
     async def handle(
         self,
@@ -89,6 +97,8 @@ class Router:
             raise no_such_path()
         if deprecated := DEPRECATED.get((resource.group, resource.plural)):
             warn([deprecated])
+        if resource.custom is not None and resource.custom.warning:
+            warn([resource.custom.warning])
         most, audit_id = self._settings.limits.body_bytes, state.id
         request = ApiRequest(http_request, url, resource, verb, query, caller, state, most)
         handler = self._create_handlers.get((resource.group, resource.plural, url.subresource))
@@ -134,7 +144,7 @@ class Router:
             case "patch":
                 if not request.url.name:
                     raise wrong_method()
-                return await objects.patch(request, patch_type(request.content_type))
+                return await objects.patch(request, _patch_type(request))
             case "delete":
                 return await objects.delete(request)
             case "deletecollection":
@@ -158,11 +168,11 @@ class Router:
             return await self._tunnels.handle(request, f"Audit-Id: {audit_id}\r\n")
         if name in ("status", "finalize"):
             if verb == "patch":
-                return await self._objects.patch(request, patch_type(request.content_type))
+                return await self._objects.patch(request, _patch_type(request))
             return await (self._objects.get(request) if verb == "get" else self._objects.update(request))
         if name == "scale":
             if verb == "patch":
-                return await self._scale.patch(request, patch_type(request.content_type))
+                return await self._scale.patch(request, _patch_type(request))
             return await (self._scale.get(request) if verb == "get" else self._scale.update(request))
         raise no_such_path()
 
@@ -186,31 +196,36 @@ class Router:
         if path == "/metrics":
             return Response(HTTPStatus.OK, self._metrics.text(), CONTENT_TYPE)
         if path == "/":
-            paths = [*self._discovery.paths, "/healthz", "/livez", "/metrics", OPENAPI_V2, OPENAPI]
+            paths = [*self._documents.discovery.paths, "/healthz", "/livez", "/metrics", OPENAPI_V2, OPENAPI]
             paths += ["/readyz", "/version"]
             return object_response(HTTPStatus.OK, {"paths": paths})
         if path == OPENAPI or path.startswith(OPENAPI + "/"):
             return self._openapi_document(http_request, path, query)
         if path == OPENAPI_V2:
-            return _tagged(http_request, *self._openapi.empty_v2(PROTOBUF_V2 in accept))
+            return _tagged(http_request, *self._documents.openapi.empty_v2(PROTOBUF_V2 in accept))
         if path in ("/api", "/apis") and (version := wants_discovery(accept)):
-            document = self._discovery.aggregated(path, version)
+            document = self._documents.discovery.aggregated(path, version)
             kind = f"{JSON};g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList"
             return None if document is None else _tagged(http_request, document, kind)
-        document = self._discovery.plain(path, http_request.headers.get("Host", ""))
+        document = self._documents.discovery.plain(path, http_request.headers.get("Host", ""))
         if document is None:
             return None
         return _tagged(http_request, document, JSON)
 
     def _openapi_document(self, http_request: web.BaseRequest, path: str, query: Query) -> Response | None:
         name = path.removeprefix(OPENAPI).removeprefix("/")
-        document = self._openapi.document(name) if name else self._openapi.index()
+        openapi = self._documents.openapi
+        document = openapi.document(name) if name else openapi.index()
         if document is None:
             return None
         response = _tagged(http_request, document, JSON)
         if name and query.get("hash") == document.etag.strip('"'):
             response.headers += IMMUTABLE
         return response
+
+
+def _patch_type(request: ApiRequest) -> str:
+    return patch_type(request.content_type, custom=request.resource.custom is not None)
 
 
 def _tagged(http_request: web.BaseRequest, document: Document, content_type: str) -> Response:

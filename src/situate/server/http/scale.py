@@ -6,19 +6,23 @@ from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any, Final
 
-from situate.server.errors import Cause, bad_request, conflict, invalid
+from situate.server.errors import Cause, StatusError, bad_request, conflict, invalid
 from situate.server.http import bodies, query
 from situate.server.http.request import ApiRequest
 from situate.server.http.responses import Response, object_response
+from situate.server.kinds.custom_version import ScalePaths
+from situate.server.objects import shown_name
 from situate.server.registry.registry import Registry
 from situate.server.registry.stored_object import StoredObject
 from situate.server.requests import Object, Target
+from situate.server.resources import Resource
 from situate.server.tables.cells import selector
 from situate.wire.patching import PatchError, json_patched, merge_patched
 from situate.wire.schema import DecodeError, normalised
 
 API_VERSION: Final = "autoscaling/v1"
 KIND: Final = "Scale"
+NO_REPLICAS: Final = "Internal error occurred: the spec replicas field {path} does not exist in {name}"
 _METADATA: Final = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
 
@@ -61,7 +65,7 @@ class ScaleHandler:
         if replicas < 0:
             text = f"Invalid value: {replicas}: must be greater than or equal to 0"
             raise invalid(KIND, "autoscaling", request.url.name, [Cause("spec.replicas", text)])
-        patch: Object = {"spec": {"replicas": replicas}}
+        patch: Object = _patch_at(_replicas_path(request.resource), replicas)
         if version := metadata.get("resourceVersion"):
             patch["metadata"] = {"resourceVersion": version}
         if uid := metadata.get("uid"):
@@ -69,8 +73,48 @@ class ScaleHandler:
             if stored.uid != uid:
                 why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {stored.uid}"
                 raise conflict(request.resource.plural, request.resource.group, request.url.name, why)
-        done = await self._registry.patch(request.target, "merge", patch, request.caller, options)
+        target = request.target if request.resource.custom is None else _whole(request.target)
+        done = await self._registry.patch(target, "merge", patch, request.caller, options)
         return object_response(HTTPStatus.OK, scale_of(done.stored, request))
+
+
+def _replicas_path(resource: Resource) -> tuple[str, ...]:
+    if resource.custom is None or resource.custom.scale is None:
+        return ("spec", "replicas")
+    return _names(resource.custom.scale.replicas)
+
+
+def _names(path: str) -> tuple[str, ...]:
+    return tuple(path.removeprefix(".").split("."))
+
+
+def _patch_at(path: tuple[str, ...], value: Any) -> Object:
+    for name in reversed(path):
+        value = {name: value}
+    patch: Object = value
+    return patch
+
+
+def _value_at(obj: Any, path: str) -> Any:
+    for name in _names(path):
+        obj = obj.get(name) if isinstance(obj, dict) else None
+    return obj
+
+
+def _custom_scale(obj: Object, paths: ScalePaths) -> Object:
+    wanted, observed = _value_at(obj, paths.replicas), _value_at(obj, paths.observed)
+    if wanted is None:
+        raise StatusError(
+            HTTPStatus.INTERNAL_SERVER_ERROR,
+            "InternalError",
+            NO_REPLICAS.format(path=paths.replicas, name=shown_name(obj)),
+        )
+    status: Object = {"replicas": observed if isinstance(observed, int) else 0}
+    if paths.selector and isinstance(text := _value_at(obj, paths.selector), str) and text:
+        status["selector"] = text
+    metadata = {key: obj["metadata"][key] for key in _METADATA if key in obj["metadata"]}
+    spec = {"replicas": wanted} if wanted else {}
+    return {"kind": KIND, "apiVersion": API_VERSION, "metadata": metadata, "spec": spec, "status": status}
 
 
 def _whole(target: Target) -> Target:
@@ -88,6 +132,8 @@ def _check(request: ApiRequest, metadata: Mapping[str, Any]) -> None:
 
 def scale_of(stored: StoredObject, request: ApiRequest) -> Object:
     obj = stored.object(request.resource)
+    if request.resource.custom is not None and request.resource.custom.scale is not None:
+        return _custom_scale(obj, request.resource.custom.scale)
     spec, status = obj.get("spec") or {}, obj.get("status") or {}
     wanted = spec.get("selector")
     if request.resource.plural == "replicationcontrollers":

@@ -13,8 +13,8 @@ from typing import Final
 
 from situate.loop.health import Check
 from situate.loop.logs import Log
-from situate.server.discovery import Discovery
 from situate.server.http.acceptor import Acceptor
+from situate.server.http.api_documents import ApiDocuments
 from situate.server.http.connection import Listener
 from situate.server.http.filters import RequestFilters
 from situate.server.http.flow_control import FlowControl
@@ -32,7 +32,6 @@ from situate.server.http.settings import ServerSettings
 from situate.server.http.streams import OpenStreams
 from situate.server.http.watches import WatchHandler
 from situate.server.identity.network import check_listening
-from situate.server.openapi import OpenApi
 from situate.server.registry.registry import Registry
 from situate.wire.errors import InputError
 
@@ -171,6 +170,7 @@ async def serve(
     streams = OpenStreams(limits.slow_s)
     routing = Router(
         settings,
+        registry,
         objects,
         WatchHandler(registry, streams, limits, rand),
         ScaleHandler(registry),
@@ -180,8 +180,7 @@ async def serve(
         create_handlers or {},
         Health(checks or {}),
         request_metrics,
-        Discovery(),
-        OpenApi(),
+        ApiDocuments(registry.custom),
         views,
     )
     hosts = HostAllowlist((*names, *settings.hosts, settings.address))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Final
 from urllib.parse import unquote_to_bytes
@@ -26,8 +26,8 @@ _ROOT_PARTS: Final = {"api": 2, "apis": 3}
 
 @dataclass(frozen=True, slots=True)
 class RequestUrl:
-    """A parsed path. `resource` is None if nothing is served there. The parts are set all the same, because
-    authorization comes before 404."""
+    """A parsed path. `resource` is None if nothing is served there, or a custom kind is: `with_custom` sets that. The
+    parts are set all the same, because authorization comes before 404."""
 
     path: str
     group: str = ""
@@ -86,6 +86,13 @@ def _resource(path: str, group: str, version: str, parts: list[str]) -> RequestU
     if rest and subresource != PROXY:
         resource = None
     return RequestUrl(path, group, version, plural, namespace, name, subresource, resource, rest)
+
+
+def with_custom(url: RequestUrl, resource: Resource | None) -> RequestUrl:
+    """The URL of a custom kind, if its scope is right and the subresource is served."""
+    if resource is None or url.rest or not _fits(resource, url.namespace, url.name, url.subresource):
+        return url
+    return replace(url, resource=resource)
 
 
 def _fits(resource: Resource, namespace: str, name: str, subresource: str) -> bool:

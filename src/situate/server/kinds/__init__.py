@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
+from situate.server.kinds.apiextensions import customresourcedefinition
 from situate.server.kinds.apps import controllerrevision, daemonset, deployment, replicaset, statefulset
 from situate.server.kinds.authentication import reviews as authentication_reviews
 from situate.server.kinds.authorization import reviews as authorization_reviews
@@ -90,6 +91,7 @@ KINDS: Final[tuple[Kind, ...]] = (
     authorization_reviews.SELF_ACCESS_REVIEW,
     authorization_reviews.SELF_RULES_REVIEW,
     authorization_reviews.ACCESS_REVIEW,
+    customresourcedefinition.KIND,
     devicepool.KIND,
     views.NAMESPACE_VIEW,
     nodejoin.KIND,

@@ -67,6 +67,10 @@ class Causes(list[Cause]):
         if not self.is_full:  # the value may be long
             self.append(invalid(path, value, detail))
 
+    def type_invalid(self, path: str, value: object, detail: str) -> None:
+        if not self.is_full:
+            self.append(Cause(path, _detailed(f"Invalid value: {shown(value)}", detail), "FieldValueTypeInvalid"))
+
     def invalid_struct(self, path: str, detail: str) -> None:
         """The value is a struct that kube-apiserver does not show."""
         self.append(Cause(path, f"Invalid value: {detail}", "FieldValueInvalid"))

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from situate.server.kinds.custom_version import CustomVersion
 from situate.server.kinds.strategy import Strategy
 from situate.server.objects import Object
 from situate.server.tables.columns import Cell, Printer
@@ -35,6 +36,8 @@ class Resource:
     """The `group/plural` under which objects are stored. All versions of one kind share it."""
     computed: bool = False
     """Computed for each request (server/views), and not stored."""
+    custom: CustomVersion | None = field(default=None, compare=False, repr=False)
+    """What its CustomResourceDefinition says; None for a kind of this server."""
 
     @property
     def api_version(self) -> str:

@@ -23,7 +23,9 @@ _FIXED: Final = ("name", "namespace", "uid", "creationTimestamp", "deletionTimes
 _TEXTS: Final = frozenset(("name", "namespace", "uid"))
 
 
-def validate_metadata(obj: Object, name_rule: NameRule, namespaced: bool, path: str = "metadata") -> Causes:
+def validate_metadata(
+    obj: Object, name_rule: NameRule, namespaced: bool, path: str = "metadata", *, own_finalizers: bool = True
+) -> Causes:
     """On creation, after the registry has set the name and the namespace."""
     meta = obj.get("metadata", {})
     causes = Causes()
@@ -42,12 +44,14 @@ def validate_metadata(obj: Object, name_rule: NameRule, namespaced: bool, path: 
         _finalizers(finalizers, f"{path}.finalizers", causes)
     if managed := meta.get("managedFields"):
         _managed_fields(managed, f"{path}.managedFields", causes)
-    for index, one in enumerate(finalizers or ()):
+    for index, one in enumerate(finalizers or () if own_finalizers else ()):
         kube_finalizer(one, f"{path}.finalizers[{index}]", causes)
     return causes
 
 
-def validate_metadata_update(new: Object, old: Object, path: str = "metadata") -> Causes:
+def validate_metadata_update(
+    new: Object, old: Object, path: str = "metadata", *, own_finalizers: bool = True
+) -> Causes:
     """On update. Before the call, copy the server's own fields (uid, times) from `old` where `new` lacks them."""
     meta, was = new.get("metadata", {}), old.get("metadata", {})
     causes = Causes()
@@ -65,7 +69,7 @@ def validate_metadata_update(new: Object, old: Object, path: str = "metadata") -
         _managed_fields(managed, f"{path}.managedFields", causes)
     if finalizers := meta.get("finalizers"):
         _finalizers(finalizers, f"{path}.finalizers", causes)
-    for index, one in enumerate(finalizers or ()):
+    for index, one in enumerate(finalizers or () if own_finalizers else ()):
         kube_finalizer(one, f"{path}.finalizers[{index}]", causes)
     return causes
 

@@ -98,6 +98,10 @@ class Strategy:
     grace: Callable[[Object, int | None], int] = _at_once
     """(object, requested): the grace period in seconds. 0 deletes at once."""
     warnings: Callable[[Object], list[str]] = _silent
+    update_warnings: Callable[[Object, Object], list[str]] | None = None
+    """(new, old): in place of `warnings`, if what the object had before matters."""
+    own_finalizers: bool = True
+    """Whether a finalizer without a domain must be one of Kubernetes' own."""
     name_rule: NameRule = subdomain
     """The rule for names, which metadata.py applies."""
     is_nameless: Callable[[Object], bool] | None = None

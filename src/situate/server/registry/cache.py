@@ -88,7 +88,7 @@ class Cache:
 
     def get(self, resource: Resource, namespace: str, name: str) -> StoredObject | None:
         """The object as of `revision`, or None. Never waits."""
-        return self._resources[resource.stored_as].get(key_of(resource, namespace, name))
+        return self.of(resource).get(key_of(resource, namespace, name))
 
     def all(self, resource: Resource, namespace: str = "") -> Iterator[StoredObject]:
         """Objects of a resource in key order, of one namespace or of all. Do not await while iterating."""
@@ -107,7 +107,7 @@ class Cache:
             yield from cached.unreadable.values()
 
     def unreadable_at(self, resource: Resource, namespace: str, name: str) -> UnreadableObject | None:
-        return self._resources[resource.stored_as].unreadable.get(key_of(resource, namespace, name))
+        return self.of(resource).unreadable.get(key_of(resource, namespace, name))
 
     def missing(self, resource: Resource, namespace: str, name: str) -> StatusError:
         """Why `get` has no such object: 404, or 500 if there is a value that cannot be read."""
@@ -115,7 +115,10 @@ class Cache:
         return not_found(resource.plural, resource.group, name) if found is None else unreadable_error(resource, found)
 
     def of(self, resource: Resource) -> ResourceCache:
-        return self._resources[resource.stored_as]
+        found = self._resources.get(resource.stored_as)
+        if found is None or (found.is_namespaced != resource.namespaced and found.is_empty):  # a new custom kind
+            found = self._resources[resource.stored_as] = ResourceCache(resource, self._revision)
+        return found
 
     # -- waiting ------------------------------------------------------------------------------------------------------
 
@@ -309,8 +312,8 @@ class Cache:
         revision = batch.revision
         for event in batch.events:
             object_key, entry = _parsed(event.key), event.entry
-            cached = self._resources.get(object_key.stored_as)
-            if cached is not None:  # else a kind that only another server knows
+            if object_key.stored_as:
+                cached = self._cached(object_key)
                 after = None if entry is None else self._stored_object(object_key, entry)
                 if isinstance(after, UnreadableObject):
                     _log.error(
@@ -324,6 +327,14 @@ class Cache:
             self.has_unreadable = next(self.unreadable(), None) is not None
         self._revision = max(self._revision, revision)
         self._wake()
+
+    def _cached(self, object_key: ObjectKey) -> ResourceCache:
+        """Of any kind: what a custom one is called, its definition says, which may come later."""
+        found = self._resources.get(object_key.stored_as)
+        if found is None:
+            unnamed = _unnamed_resource(object_key)
+            found = self._resources[object_key.stored_as] = ResourceCache(unnamed, self._revision)
+        return found
 
     def _stored_object(self, object_key: ObjectKey, entry: Entry) -> StoredObject | UnreadableObject:
         key, value = entry.key, entry.value
@@ -382,10 +393,19 @@ def _read(entry: Entry) -> StoredObject | UnreadableObject:
 def _resource_caches(entries: list[Entry], revision: int) -> dict[str, ResourceCache]:
     """A cache for each resource, filled from entries in key order."""
     found: dict[str, list[Entry]] = {one.stored_as: [] for one in RESOURCES if one.stored}
+    resources = {one.stored_as: one for one in RESOURCES if one.stored}
     for entry in entries:
-        same = found.get(_parsed(entry.key).stored_as)
-        if same is not None:  # else a kind that only another server knows, or not the key of an object
-            same.append(entry)
-    return {
-        one.stored_as: ResourceCache(one, revision, map(_read, found[one.stored_as])) for one in RESOURCES if one.stored
-    }
+        object_key = _parsed(entry.key)
+        if not object_key.stored_as:  # not the key of an object
+            continue
+        if object_key.stored_as not in found:
+            resources[object_key.stored_as] = _unnamed_resource(object_key)
+            found[object_key.stored_as] = []
+        found[object_key.stored_as].append(entry)
+    return {name: ResourceCache(one, revision, map(_read, found[name])) for name, one in resources.items()}
+
+
+def _unnamed_resource(object_key: ObjectKey) -> Resource:
+    """The resource of a kind that is known by its keys only."""
+    group, _, plural = object_key.stored_as.rpartition("/")
+    return Resource(group, "", plural, "", "", bool(object_key.namespace), (), stored_as=object_key.stored_as)

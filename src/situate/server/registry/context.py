@@ -43,6 +43,8 @@ class RegistryContext:
 
     def strategy(self, resource: Resource) -> Strategy:
         """The strategy of a kind; a kind without one has no rules of its own."""
+        if resource.custom is not None:
+            return resource.custom.strategy
         return self.strategies.get(f"{resource.group}/{resource.kind}", _PLAIN)
 
     def now(self, later_s: int = 0) -> str:

@@ -152,7 +152,7 @@ async def _prepare(
     if _is_generated(obj):
         metadata["name"] = generated_name(metadata["generateName"], context.new_suffix)
     strategy.prepare_create(obj)
-    causes = validate_metadata(obj, strategy.name_rule, resource.namespaced)
+    causes = validate_metadata(obj, strategy.name_rule, resource.namespaced, own_finalizers=strategy.own_finalizers)
     strategy.validate(obj, causes)
     if causes:
         raise invalid(resource.kind, resource.group, obj["metadata"].get("name", ""), causes)

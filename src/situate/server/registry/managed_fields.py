@@ -31,7 +31,8 @@ _encode: Final = msgspec.json.Encoder().encode
 def writer_of(resource: Resource, subresource: str, caller: Caller, options: WriteOptions, now: str) -> FieldWriter:
     """The field manager defaults to the program in the User-Agent."""
     manager = options.field_manager or caller.agent.partition("/")[0][:MANAGER_LENGTH]
-    return FieldWriter(manager, resource.api_version, resource.kind, now, subresource)
+    merge = None if resource.custom is None else resource.custom.merge
+    return FieldWriter(manager, resource.api_version, resource.kind, now, subresource, merge)
 
 
 class ManagedFieldsCache:
@@ -65,4 +66,5 @@ def _cache_key(obj: Object, writer: FieldWriter) -> tuple[Any, ...]:
     rest = {name: value for name, value in obj.items() if name != "metadata"}
     owned = {name: value for name, value in metadata.items() if name not in _FREE and name not in _NAMES_ONLY}
     names = [sorted(metadata[name]) if name in metadata else None for name in ("labels", "annotations")]
-    return (writer.manager, writer.subresource, "generateName" in metadata, _encode((owned, names, rest)))
+    digest = "" if writer.custom is None else writer.custom.digest
+    return (writer.manager, writer.subresource, digest, "generateName" in metadata, _encode((owned, names, rest)))

@@ -9,6 +9,7 @@ from typing import Final
 from situate.server.errors import bad_request, conflict
 from situate.server.registry.stored_object import StoredObject
 from situate.server.requests import Object, Target
+from situate.server.resources import Resource
 from situate.wire.patching.schema import resets
 
 NAME_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
@@ -90,9 +91,10 @@ def keep_server_fields(new: Object, old: Object) -> None:
             metadata[name] = was[name]
 
 
-def restore_metadata_for_status(new: Object, old: Object, kind: str) -> None:
+def restore_metadata_for_status(new: Object, old: Object, resource: Resource) -> None:
     """Restore the metadata that a status write must not change. The new managedFields stay: they record the write."""
-    for path in resets(kind, "status"):
+    kept = resets(resource.kind, "status") if resource.custom is None else resource.custom.merge.resets("status")
+    for path in kept:
         match path:
             case ("metadata",):
                 managed = new["metadata"].get("managedFields")
@@ -112,10 +114,12 @@ def _restore(new: Object, old: Object, name: str) -> None:
         new.pop(name, None)
 
 
-def bump_generation(new: Object, old: Object, kind: str) -> None:
-    """Increment the generation if the desired state has changed; a Deployment's annotations are part of it."""
-    changed = any(new.get(name) != old.get(name) for name in {**new, **old} if name not in _NOT_WANTED)
-    if kind == "Deployment":
+def bump_generation(new: Object, old: Object, resource: Resource) -> None:
+    """Increment the generation if the desired state has changed; a Deployment's annotations are part of it, and the
+    status of a custom kind that has no such subresource."""
+    ignored = _NOT_WANTED if resource.custom is None or resource.has_status else _NOT_WANTED[:-1]
+    changed = any(new.get(name) != old.get(name) for name in {**new, **old} if name not in ignored)
+    if resource.kind == "Deployment" and resource.custom is None:
         changed = changed or new["metadata"].get("annotations") != old["metadata"].get("annotations")
     if changed:
         new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1

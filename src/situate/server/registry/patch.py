@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from situate.server.errors import Cause, StatusError, bad_request, conflict, invalid
 from situate.server.kinds.field_errors import invalid as invalid_value
 from situate.server.registry.context import RegistryContext
+from situate.server.registry.normalize import decode_body
 from situate.server.registry.stored_object import UpdateResult
 from situate.server.registry.update import UpdatedObject, update
 from situate.server.registry.warning import warn
@@ -29,7 +30,7 @@ from situate.wire.patching import (
     without_nulls,
 )
 from situate.wire.patching.errors import go_text
-from situate.wire.schema import DecodeError, decode
+from situate.wire.schema import DecodeError
 
 PatchType: TypeAlias = Literal["merge", "json", "strategic", "apply"]
 Refused: TypeAlias = Callable[[str, str], StatusError]
@@ -138,7 +139,7 @@ def _decoded(resource: Resource, obj: Object, options: WriteOptions, refused: Re
     body = msgspec.json.encode(obj)
     strict = options.field_validation != "Ignore"
     try:
-        decoded = decode(resource.api_version, resource.kind, body, strict=strict)
+        decoded = decode_body(resource, body, strict=strict)
     except DecodeError as error:
         raise refused(body.decode(), error.why) from None
     if decoded.problems and options.field_validation == "Strict":

@@ -14,6 +14,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
+from situate.server.apiextensions.served import CustomKinds
 from situate.server.kinds import STRATEGIES
 from situate.server.kinds.strategy import Strategy
 from situate.server.registry.batch import Modification, modify_each
@@ -72,6 +73,8 @@ class Registry:
     ) -> None:
         """`cache`: one of the same store, if others, such as admission, need it first."""
         self.cache: Final = Cache(store) if cache is None else cache
+        self.custom: Final = CustomKinds(self.cache)
+        """The kinds that CustomResourceDefinitions define."""
         self.new_uid: Final = new_uid
         self._store: Final = store
         self._context = RegistryContext(

@@ -34,7 +34,7 @@ class ResourceCache:
     ) -> None:
         """`stored` are the objects as of a revision, in key order."""
         self.prefix: Final = prefix_of(resource)
-        self._namespaced: Final = resource.namespaced
+        self.is_namespaced: Final = resource.namespaced
         self.last_change = revision
         """The revision of the last change; at first, the revision loaded."""
         self.broadcaster: Final = Broadcaster()
@@ -58,6 +58,10 @@ class ResourceCache:
 
     # -- reading ------------------------------------------------------------------------------------------------------
 
+    @property
+    def is_empty(self) -> bool:
+        return not self._objects and not self.unreadable
+
     def get(self, key: str) -> StoredObject | None:
         return self._objects.get(key)
 
@@ -75,8 +79,8 @@ class ResourceCache:
 
     def search(self, selection: Selection, prefix: str, after: str = "") -> Iterator[StoredObject]:
         """Selected objects, after a key, in order. Uses an index where there is one."""
-        if selection.name and (selection.namespace or not self._namespaced):
-            place = f"{selection.namespace}/{selection.name}" if self._namespaced else selection.name
+        if selection.name and (selection.namespace or not self.is_namespaced):
+            place = f"{selection.namespace}/{selection.name}" if self.is_namespaced else selection.name
             one = self._objects.get(f"{self.prefix}{place}")
             found: Iterable[StoredObject] = (one,) if one is not None and one.key > after else ()
         elif selection.node:

@@ -131,6 +131,10 @@ def field_names(stored_as: str) -> tuple[str, ...]:
 def field_of(resource: Resource, label: str) -> str:
     """The field that a selector's label means in this version; ValueError with the API's text if there is none."""
     path = f"{resource.api_version}/{resource.plural}"
+    if resource.custom is not None:
+        if label == NAME or (label == NAMESPACE and resource.namespaced) or label in resource.custom.selectable:
+            return label
+        raise ValueError(_UNKNOWN_LISTED.format(label=label))
     if label == NAME or (label == NAMESPACE and resource.stored_as not in _NOT_NAMESPACED):
         return label
     if (alias := _ALIASES.get(path, {}).get(label)) is not None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
@@ -41,6 +41,15 @@ Term: TypeAlias = tuple[int, str, bool]
 _NAME_COLUMN, _NAMESPACE_COLUMN = -1, -2
 
 
+class PathTerm(NamedTuple):
+    """A field of a custom kind, what to compare it with, and whether it shall be equal."""
+
+    resource: Resource
+    path: tuple[str, ...]
+    value: str
+    equal: bool
+
+
 class Selection(Struct, frozen=True, gc=False):
     """What a list or a watch asks for. The first three narrow the search, all are required."""
 
@@ -52,11 +61,13 @@ class Selection(Struct, frozen=True, gc=False):
     terms: tuple[Term, ...] = ()
     outside: bool = False
     """It contradicts itself: a name in one namespace, and in another."""
+    paths: tuple[PathTerm, ...] = ()
+    """Of a custom kind: terms about fields that are read from the object."""
 
     @property
     def filters(self) -> bool:
         """Whether there is a selector at all, and not only a namespace."""
-        return bool(self.labels.requirements or self.terms or self.name or self.node or self.outside)
+        return bool(self.labels.requirements or self.terms or self.name or self.node or self.outside or self.paths)
 
     def matches(self, stored: StoredObject) -> bool:
         if self.namespace and stored.namespace != self.namespace:
@@ -66,7 +77,23 @@ class Selection(Struct, frozen=True, gc=False):
         for column, value, equal in self.terms:
             if (_value_at(stored, column) == value) is not equal:
                 return False
-        return not self.labels.requirements or self.labels.matches(stored.labels)
+        if self.labels.requirements and not self.labels.matches(stored.labels):
+            return False
+        return not self.paths or _matches_paths(self.paths, stored)
+
+
+def _matches_paths(terms: tuple[PathTerm, ...], stored: StoredObject) -> bool:
+    obj = stored.object(terms[0].resource)
+    return all((text_at(obj, one.path) == one.value) is one.equal for one in terms)
+
+
+def text_at(obj: Any, path: tuple[str, ...]) -> str:
+    """The value of a field as field selectors compare it; "" if there is none."""
+    for name in path:
+        obj = obj.get(name) if isinstance(obj, dict) else None
+    if isinstance(obj, bool):
+        return "true" if obj else "false"
+    return "" if obj is None else str(obj)
 
 
 def _value_at(stored: StoredObject, column: int) -> str:
@@ -205,6 +232,7 @@ def _narrowed(resource: Resource, namespace: str, name: str, labels: Selector, t
     names = field_names(resource.stored_as)
     node, outside = "", False
     terms: list[Term] = []
+    paths: list[PathTerm] = []
     for label, value, equal in _fields(text):
         try:
             column = field_of(resource, label)
@@ -212,6 +240,8 @@ def _narrowed(resource: Resource, namespace: str, name: str, labels: Selector, t
             raise bad_request(str(error)) from None
         if column == NAMESPACE and not equal:
             terms.append((_NAMESPACE_COLUMN, value, False))
+        elif resource.custom is not None and column not in (NAME, NAMESPACE):
+            paths.append(PathTerm(resource, tuple(column.split(".")), value, equal))
         elif column not in (NAME, NAMESPACE):
             terms.append((names.index(column), value, equal))
             if column == NODE_NAME and equal and resource.stored_as == PODS:
@@ -222,7 +252,7 @@ def _narrowed(resource: Resource, namespace: str, name: str, labels: Selector, t
             outside, name = outside or bool(name and name != value), value
         else:
             outside, namespace = outside or bool(namespace and namespace != value), value
-    return Selection(namespace, name, node, labels, tuple(terms), outside)
+    return Selection(namespace, name, node, labels, tuple(terms), outside, tuple(paths))
 
 
 def _fields(text: str) -> Iterator[_Field]:

@@ -40,18 +40,24 @@ class StoredObject(Struct, frozen=True, gc=False, eq=False):
 
     def object(self, resource: Resource) -> Object:
         """A new object in this version, with apiVersion, kind and resourceVersion."""
+        if resource.custom is not None:
+            return resource.custom.stored.decode(self.value, self.revision)
         found = codec.decode(self.value, resource.api_version, resource.kind, self.revision)
         convert = conversion.from_stored(resource)
         return convert(found) if convert else found
 
     def to_json(self, resource: Resource) -> bytes:
         """The object in this version, as JSON."""
+        if resource.custom is not None:
+            return resource.custom.stored.to_json(self.value, self.revision)
         if conversion.from_stored(resource):
             return conversion.encode(self.object(resource))
         return codec.to_json(self.value, resource.api_version, resource.kind, self.revision)
 
     def to_item(self, resource: Resource) -> bytes:
-        """The object as an item of a list: JSON without apiVersion and kind."""
+        """The object as an item of a list: JSON, of a built-in kind without apiVersion and kind."""
+        if resource.custom is not None:
+            return resource.custom.stored.to_item(self.value, self.revision)
         if conversion.from_stored(resource):
             obj = self.object(resource)
             return conversion.encode({name: obj[name] for name in obj if name not in ("apiVersion", "kind")})
@@ -63,7 +69,7 @@ def item_chunks(resource: Resource, items: Sequence[StoredObject]) -> Iterator[b
 
     A caller that sends each chunk as it comes need not hold a long list in memory.
     """
-    converted = conversion.from_stored(resource) is not None
+    converted = resource.custom is not None or conversion.from_stored(resource) is not None
     start = 0
     while start < len(items):
         part = items[start : start + ITEMS_PER_CHUNK]

@@ -127,6 +127,8 @@ async def _lease(context: RegistryContext, target: Target) -> LeaseId:
 
 
 def stored_value(target: Target, new: Object) -> bytes:
+    if target.resource.custom is not None:
+        return target.resource.custom.stored.encode(new)
     convert = conversion.to_stored(target.resource)
     return codec.encode(convert(new) if convert else new)
 

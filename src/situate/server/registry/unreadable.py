@@ -55,7 +55,9 @@ def read_value(object_key: ObjectKey, key: str, value: bytes, revision: int) -> 
 
 def _stored_form(object_key: ObjectKey, key: str, value: bytes) -> bytes:
     """The value in the stored form, encoded again if necessary. Raises if it is not of its kind."""
-    resource = _STORED[object_key.stored_as]
+    resource = _STORED.get(object_key.stored_as)
+    if resource is None:
+        return _custom_form(object_key, value)
     if key != key_of(resource, object_key.namespace, object_key.name) or not object_key.name:
         raise ValueError(f"its key does not name one of the {resource.plural}")
     if bool(object_key.namespace) != resource.namespaced:
@@ -69,6 +71,29 @@ def _stored_form(object_key: ObjectKey, key: str, value: bytes) -> bytes:
     if not meta.get("uid"):
         raise ValueError("its metadata has no uid")
     return codec.encode(found)
+
+
+class _CustomMetadata(Struct, gc=False):
+    name: str
+    uid: str
+    namespace: str = ""
+
+
+class _Custom(Struct, gc=False):
+    metadata: _CustomMetadata
+
+
+_custom: Final = msgspec.json.Decoder(_Custom).decode
+
+
+def _custom_form(object_key: ObjectKey, value: bytes) -> bytes:
+    """Of a kind that a CustomResourceDefinition defines, or that only another server knows."""
+    meta = _custom(value).metadata
+    if (meta.namespace, meta.name) != (object_key.namespace, object_key.name):
+        raise ValueError(f"its metadata names {meta.namespace}/{meta.name}")
+    if not value.startswith(STORED_AS) or not meta.uid:
+        raise ValueError("it is not in the stored form")
+    return value
 
 
 def _is_stored_form(resource: Resource, object_key: ObjectKey, value: bytes) -> bool:

@@ -101,12 +101,12 @@ async def _update_once(
     for each in context.admission:
         await each.admit("update", target, new, old, caller)
     _prepare(target, strategy, new, old)
-    causes = validate_metadata_update(new, old)
+    causes = validate_metadata_update(new, old, own_finalizers=strategy.own_finalizers)
     _validate(target.subresource, strategy, new, old, causes)
     if causes:
         raise invalid(resource.kind, resource.group, stored.name, causes)
     if not target.subresource:
-        warn(strategy.warnings(new))
+        warn(strategy.update_warnings(new, old) if strategy.update_warnings else strategy.warnings(new))
     # 4. Write, if anything changed.
     if last_finalizer_removed(new, old, resource.kind):
         return await _delete_finalized(context, target, stored, old, new, options.dry_run)
@@ -142,13 +142,13 @@ def _prepare(target: Target, strategy: Strategy, new: Object, old: Object) -> No
     match target.subresource:
         case "status":
             strategy.prepare_status(new, old)
-            restore_metadata_for_status(new, old, target.resource.kind)
+            restore_metadata_for_status(new, old, target.resource)
         case "finalize":
             keep_status(new, old)
         case _:
             strategy.prepare_update(new, old)
             if strategy.counts_generation:
-                bump_generation(new, old, target.resource.kind)
+                bump_generation(new, old, target.resource)
 
 
 def _validate(subresource: str, strategy: Strategy, new: Object, old: Object, causes: Causes) -> None:

@@ -34,12 +34,16 @@ _ROWS: Final = {resource: _sure(made) for resource, made in _PRINTERS.items()}
 
 def columns_of(resource: Resource) -> list[dict[str, Any]]:
     """Table.columnDefinitions. Do not change the list: every table shares it."""
-    return _PRINTERS[resource].columns
+    return _printer(resource).columns
+
+
+def _printer(resource: Resource) -> Printer:
+    return _PRINTERS[resource] if resource.custom is None else resource.custom.printer
 
 
 def printer_of(resource: Resource) -> Row:
     """The function that prints a row. Look it up once for a list."""
-    return _ROWS[resource]
+    return _ROWS[resource] if resource.custom is None else _sure(resource.custom.printer)
 
 
 def cells_of(resource: Resource, obj: Object, now_ns: int) -> list[Any]:
@@ -50,6 +54,6 @@ def cells_of(resource: Resource, obj: Object, now_ns: int) -> list[Any]:
 def conditions_of(resource: Resource, obj: Object) -> list[Object]:
     """The `conditions` of a row: `Completed` for pods that have ended, none for anything else."""
     try:
-        return _PRINTERS[resource].conditions(obj)
+        return _printer(resource).conditions(obj)
     except Exception:  # noqa: BLE001 - as above
         return []

@@ -4,7 +4,7 @@ Pure: an object and a patch in, an object out, nothing changed in place. The dec
 bytes and depth; defaults, validation and dry run are the server's.
 """
 
-from situate.wire.patching.apply import LAST_APPLIED, FieldWriter, applied, updated
+from situate.wire.patching.apply import LAST_APPLIED, CustomMerge, FieldWriter, applied, updated
 from situate.wire.patching.errors import ApplyConflictError, Conflict, PatchError
 from situate.wire.patching.json_patch import MAX_OPERATIONS, json_patched
 from situate.wire.patching.merge import merge_patched
@@ -17,6 +17,7 @@ __all__ = [
     "MAX_OPERATIONS",
     "ApplyConflictError",
     "Conflict",
+    "CustomMerge",
     "PatchError",
     "MergeSchema",
     "FieldWriter",

@@ -74,6 +74,25 @@ _SYSTEM: Final = from_paths(
 
 
 @dataclass(frozen=True, slots=True)
+class CustomMerge:
+    """The merge rules of a custom kind, in place of those of the table."""
+
+    schema: MergeSchema
+    has_status: bool
+    """Whether the status is a subresource."""
+    served: tuple[str, ...]
+    """The API versions in which the kind is served."""
+    digest: str
+    """Of the schema: what follows from it is not cached beyond it."""
+
+    def resets(self, subresource: str) -> tuple[tuple[str, ...], ...]:
+        """Paths that a request cannot write, and so cannot own."""
+        if subresource == "status":
+            return (("metadata",), ("spec",))
+        return (("status",),) if self.has_status and not subresource else ()
+
+
+@dataclass(frozen=True, slots=True)
 class FieldWriter:
     """Who writes, to what, and when."""
 
@@ -83,6 +102,8 @@ class FieldWriter:
     now: str
     """RFC 3339, in UTC, to the second: "2026-01-02T03:04:05Z"."""
     subresource: str = ""
+    custom: CustomMerge | None = None
+    """The rules of a custom kind."""
 
     def owner(self, operation: str) -> OwnerId:
         version = "" if operation == APPLY else self.api_version
@@ -90,11 +111,24 @@ class FieldWriter:
 
     @property
     def schema(self) -> MergeSchema:
-        return merge_schema(self.api_version, self.kind)
+        return merge_schema(self.api_version, self.kind) if self.custom is None else self.custom.schema
 
     @property
     def unwritable(self) -> Fields:
-        return from_paths(tuple(map(field_step, path)) for path in resets(self.kind, self.subresource))
+        kept = resets(self.kind, self.subresource) if self.custom is None else self.custom.resets(self.subresource)
+        return from_paths(tuple(map(field_step, path)) for path in kept)
+
+    @property
+    def blank(self) -> Json:
+        """An object that nobody has written to."""
+        if self.custom is None:
+            return blank(self.api_version, self.kind)
+        return {"apiVersion": self.api_version, "kind": self.kind, "metadata": {}}
+
+    def is_served(self, api_version: str) -> bool:
+        if self.custom is not None:
+            return api_version in self.custom.served
+        return is_served(api_version, self.kind)
 
 
 def updated(live: Json | None, new: Json, writer: FieldWriter) -> Json:
@@ -102,7 +136,7 @@ def updated(live: Json | None, new: Json, writer: FieldWriter) -> Json:
     owners = _asked_for(live, new, writer)
     if live is not None and not owners:
         return _with_owners(new, {})  # nobody has ever been tracked, or all were asked to be forgotten
-    before = _bare(live) if live is not None else blank(writer.api_version, writer.kind)
+    before = _bare(live) if live is not None else writer.blank
     return _with_owners(new, _after_update(before, _bare(new), owners, writer))
 
 
@@ -165,7 +199,7 @@ def _apply(live: Json | None, config: Json, owners: Owners, writer: FieldWriter)
     before = _bare(live) if live is not None else {"metadata": {}}
     if live is not None and not owners:
         earlier = replace(writer, manager=BEFORE_FIRST_APPLY)
-        owners = _after_update(blank(writer.api_version, writer.kind), before, {}, earlier)
+        owners = _after_update(writer.blank, before, {}, earlier)
     last = owners.get(me)
 
     # 1. Merge. 2. The applier owns exactly what it applied. 3. Remove what it owned before and no longer applies.
@@ -217,7 +251,7 @@ def _settled(
     for owner, share in owners.items():
         if owner == me:
             rest[owner] = share
-        elif share.api_version != writer.api_version and not is_served(share.api_version, writer.kind):
+        elif share.api_version != writer.api_version and not writer.is_served(share.api_version):
             continue  # of a version that is not served any more
         elif isinstance(share, StoredOwnedFields) and not touches(share.entry["fieldsV1"], touched):
             rest[owner] = share

@@ -4,6 +4,7 @@ Shapes come from the table of messages, wire/schema. A field without merge words
 merged field by field, anything else is one value. Nothing here validates an object.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, Literal, NamedTuple
@@ -17,7 +18,7 @@ class Key(NamedTuple):
     """A key field of list items."""
 
     name: str
-    default: str = ""
+    default: Any = ""
     optional: bool = False
     """An item without it differs from every item with it."""
 
@@ -35,19 +36,28 @@ class MergeSchema:
     type: str = ""
     """The type of the object, or of the list's items; "" if there is nothing to say about its fields, and "atomic" for
     items that have one owner each."""
+    fields: "Mapping[str, MergeSchema] | None" = None
+    """Of an object of a custom kind, in place of a type."""
+    others: "MergeSchema | None" = None
+    """The schema of fields that `fields` does not name."""
+    items: "MergeSchema | None" = None
+    """The schema of a custom kind's list items, in place of a type."""
 
     def field(self, name: str) -> "MergeSchema":
         """The schema of a field."""
+        if self.fields is not None:
+            return self.fields.get(name, self.others or OPEN)
         return _fields(self.type).get(name, OPEN) if self.type else OPEN
 
     @property
     def item(self) -> "MergeSchema":
         """The schema of the list's items."""
-        return _item_of(self.type)
+        return self.items or _item_of(self.type)
 
 
 OPEN: Final = MergeSchema()
 _METADATA: Final = "meta.v1.ObjectMeta"
+METADATA: Final = MergeSchema(type=_METADATA)
 _UNKNOWN: Final = "-"
 """The type of a kind that is not in the table: only its metadata is known."""
 # Fields that a write of the status resets. A write of the object itself resets the status.
@@ -68,7 +78,7 @@ def _item_of(type_name: str) -> MergeSchema:
 @cache
 def _fields(type_name: str) -> dict[str, MergeSchema]:
     if type_name == _UNKNOWN:
-        return {"metadata": MergeSchema(type=_METADATA)}
+        return {"metadata": METADATA}
     return {field.name: _shape(field) for field in flat_fields(message(type_name))}
 
 

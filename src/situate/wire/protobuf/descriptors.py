@@ -7,7 +7,7 @@ from typing import Final
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import Message as Parsed
 
-from situate.wire.schema.table import Field, Type, message
+from situate.wire.schema.table import Field, Type, inner_types, message
 
 _Proto = descriptor_pb2.FieldDescriptorProto
 PACKAGE: Final = "situate.wire"
@@ -17,6 +17,7 @@ _SCALARS: Final = {
     "bool": _Proto.TYPE_BOOL,
     "int32": _Proto.TYPE_INT32,
     "int64": _Proto.TYPE_INT64,
+    "double": _Proto.TYPE_DOUBLE,
     "bytes": _Proto.TYPE_BYTES,
 }
 # The fields of the messages with a JSON of their own; and of those that protobuf needs and JSON does not: the envelope,
@@ -46,6 +47,8 @@ def parser_of(name: str) -> type[Parsed]:
             _add(file, own, fields)
         for reached in _reached(name):
             _add_message(file, reached)
+        for kind in _eithers(name):
+            _add_either(file, kind)
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
     return message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{PACKAGE}.{_flat(name)}"))
@@ -65,11 +68,32 @@ def _reached(name: str) -> list[str]:
 
 def _inside(name: str) -> Iterator[str]:
     for field in message(name).fields:
-        kind = field.type
-        while kind.of is not None:
-            kind = kind.of
-        if kind.form == "message":
-            yield kind.name
+        for kind in inner_types(field.type):
+            if kind.form == "message":
+                yield kind.name
+
+
+def _eithers(name: str) -> list[Type]:
+    """The types inside of a message that are one of several."""
+    found: dict[Type, None] = {}
+    for reached in _reached(name):
+        for field in message(reached).fields:
+            kind = field.type
+            while kind.of is not None:
+                kind = kind.of
+            if kind.form == "either":
+                found[kind] = None
+    return list(found)
+
+
+def _add_either(file: descriptor_pb2.FileDescriptorProto, kind: Type) -> None:
+    one = file.message_type.add(name=_either_name(kind))
+    for number, option in enumerate(kind.options, 1):
+        _add_field(one, one.name, Field(f"f{number}", number, option))
+
+
+def _either_name(kind: Type) -> str:
+    return f"Either_{kind.go.replace('.', '_')}"
 
 
 def _add(file: descriptor_pb2.FileDescriptorProto, name: str, fields: dict[str, tuple[int, str]]) -> None:
@@ -124,5 +148,7 @@ def _add_field(one: descriptor_pb2.DescriptorProto, scope: str, field: Field) ->
 def _set_type(field: descriptor_pb2.FieldDescriptorProto, kind: Type) -> None:
     if kind.form == "scalar":
         field.type = _SCALARS[kind.name]
+    elif kind.form == "either":
+        field.type, field.type_name = _Proto.TYPE_MESSAGE, f".{PACKAGE}.{_either_name(kind)}"
     else:
         field.type, field.type_name = _Proto.TYPE_MESSAGE, f".{PACKAGE}.{_flat(kind.name)}"

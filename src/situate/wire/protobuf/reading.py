@@ -67,11 +67,21 @@ def _value(kind: Type, value: Any) -> Any:
         return binascii.b2a_base64(value, newline=False).decode() if kind.name == "bytes" else value
     if kind.form == "message":
         return _object(kind.name, value)
+    if kind.form == "either":
+        return _either(kind, value)
     if kind.form == "list" and kind.of:
         return [_value(kind.of, one) for one in value]
     if kind.form == "map" and kind.of:
         return {entry.key: _entry(kind.of, entry) for entry in value}
     return _special(kind.name, value)
+
+
+def _either(kind: Type, value: Any) -> Any:
+    """The last option that is set: a schema rather than the boolean beside it."""
+    found: Any = None
+    for descriptor, inner in value.ListFields():
+        found = _value(kind.options[descriptor.number - 1], inner)
+    return found
 
 
 def _entry(kind: Type, entry: Any) -> Any:

@@ -6,11 +6,11 @@ from typing import Any, Final, NoReturn
 
 import msgspec
 
-from situate.wire.schema.slow_decoder import Number, Pairs, Walk, walked
+from situate.wire.schema.slow_decoder import Number, Pairs, Walk, plain_value, walked
 from situate.wire.schema.structs import builtin, decoder_of, from_builtin
 from situate.wire.schema.syntax import syntax_fault
 from situate.wire.schema.table import Message, message_of
-from situate.wire.schema.values import ValueRefusedError
+from situate.wire.schema.values import ValueRefusedError, check_free
 
 # What msgspec raises for an invalid body.
 _REFUSED: Final = (msgspec.DecodeError, ValueError, RecursionError)
@@ -97,6 +97,24 @@ def _refusal(api_version: str, kind: str, wanted: str, why: str) -> str:
     return f'{kind} in version "{version}" cannot be handled as a {wanted}: {why}'
 
 
+def refusal(api_version: str, kind: str, why: str) -> str:
+    """The answer (400) to a body that cannot be read as its kind."""
+    return _refusal(api_version, kind, kind, why)
+
+
+def other_version(given: str, expected: str) -> str:
+    return f"the API version in the data ({given}) does not match the expected API version ({expected})"
+
+
+def decode_free(kind: str, body: bytes) -> dict[str, Any]:
+    """Any JSON object, for a kind that is not in the table. Raises DecodeError."""
+    tree = _tree(kind, body)
+    if not isinstance(tree, dict):
+        _not_an_object(kind, body, tree)
+    check_free(plain := plain_value(tree))
+    return dict(plain)
+
+
 def _known(api_version: str, kind: str) -> Message:
     one = message_of(api_version, kind)
     if one is None:
@@ -149,9 +167,7 @@ def duplicate_fields(body: bytes) -> tuple[str, ...]:
 def _careful(api_version: str, kind: str, one: Message, body: bytes) -> Decoded:
     tree = _tree(kind, body)
     if tree is not None and not isinstance(tree, dict):
-        called = "array" if isinstance(tree, list) else "bool" if isinstance(tree, bool) else "string"
-        called = "number" if isinstance(tree, Number) else called
-        _unrecognised(kind, body, f"json: cannot unmarshal {called} into Go value of type {HEAD}")
+        _not_an_object(kind, body, tree)
     given = _head(kind, body, tree or {})
     given = (given[0] or api_version, given[1] or kind)
     if given != (api_version, kind) and not (kind == given[1] == ANYWHERE):
@@ -163,6 +179,12 @@ def _careful(api_version: str, kind: str, one: Message, body: bytes) -> Decoded:
     except UnicodeEncodeError:
         _unrecognised(kind, body, BAD_TEXT)
     return Decoded({"kind": kind, "apiVersion": api_version} | found, tuple(walk.problems))
+
+
+def _not_an_object(kind: str, body: bytes, tree: Any) -> NoReturn:
+    called = "array" if isinstance(tree, list) else "bool" if isinstance(tree, bool) else "string"
+    called = "number" if isinstance(tree, Number) else "null" if tree is None else called
+    _unrecognised(kind, body, f"json: cannot unmarshal {called} into Go value of type {HEAD}")
 
 
 def _head(kind: str, body: bytes, tree: dict[str, Any]) -> tuple[str, str]:
@@ -184,9 +206,7 @@ def _mismatched(api_version: str, kind: str, given_version: str, given_kind: str
         )
     group = api_version.rpartition("/")[0]
     if given_kind == kind and given_version.rpartition("/")[0] == group and group:
-        raise DecodeError(
-            f"the API version in the data ({given_version}) does not match the expected API version ({api_version})"
-        )
+        raise DecodeError(other_version(given_version, api_version))
     if message_of(given_version, given_kind) is None:
         raise DecodeError(_refusal(given_version, given_kind, kind, _unregistered(given_version, given_kind)))
     version = given_version.rpartition("/")[2]

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
-from situate.wire.schema.table import Type, flat_fields, message, message_of
+from situate.wire.schema.table import Type, flat_fields, is_recursive, message, message_of
 from situate.wire.schema.values import INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN
 
 Int32 = Annotated[int, msgspec.Meta(ge=INT32_MIN, le=INT32_MAX)]
@@ -20,6 +20,7 @@ _TYPES: Final[dict[str, Any]] = {
     "bool": bool,
     "int32": Int32,
     "int64": Int64,
+    "double": float,
     "bytes": str,
     "Quantity": str,
     "Amount": str,
@@ -58,4 +59,6 @@ def _type(kind: Type) -> Any:
     if kind.form == "map" and kind.of:
         inner = _type(kind.of)
         return dict[str, inner]  # type: ignore[valid-type]
+    if kind.form == "either" or (kind.form == "message" and is_recursive(kind.name)):
+        return msgspec.Raw
     return _struct(kind.name) if kind.form == "message" else _TYPES[kind.name]

@@ -116,6 +116,8 @@ def _value(kind: Type, value: Any, place: _Place, walk: Walk) -> Any:
         return _special(kind, value, place)
     if kind.form == "scalar":
         return _scalar(kind, value, place, walk)
+    if kind.form == "either":
+        return _either(kind, value, place, walk)
     return _list(kind, value, place, walk) if kind.form == "list" else _map(kind, value, place, walk)
 
 
@@ -159,7 +161,7 @@ def _zero(kind: Type) -> Any:
         return msgspec.json.decode(_empty(kind))
     if kind.form == "special":
         return {"Quantity": "0", "Amount": "0", "IntOrString": 0}.get(kind.name)
-    return {"string": "", "bool": False, "int32": 0, "int64": 0, "bytes": ""}.get(kind.name)
+    return {"string": "", "bool": False, "int32": 0, "int64": 0, "double": 0, "bytes": ""}.get(kind.name)
 
 
 @cache
@@ -196,6 +198,16 @@ def _map(kind: Type, value: Any, place: _Place, walk: Walk) -> dict[str, Any] | 
     return found
 
 
+def _either(kind: Type, value: Any, place: _Place, walk: Walk) -> Any:
+    wanted = "bool" if isinstance(value, bool) else "message" if isinstance(value, dict) else "list"
+    for one in kind.options:
+        if wanted == ("bool" if one.name == "bool" else one.form) and (wanted != "list" or isinstance(value, list)):
+            return _value(one, value, place, walk)
+    if value is not None and any(one.name == "bool" for one in kind.options):
+        walk.refuse(ValueRefusedError("boolean or JSON schema expected"))
+    return None
+
+
 def _pairs(value: dict[str, Any]) -> Any:
     return value.pairs if isinstance(value, Pairs) else value.items()
 
@@ -206,6 +218,8 @@ def _scalar(kind: Type, value: Any, place: _Place, walk: Walk) -> Any:
     try:
         if kind.name in _RANGES:
             return _integer(kind.name, kind.go, value, place)
+        if kind.name == "double":
+            return _double(value, kind.go, place)
         if isinstance(value, bool) if kind.name == "bool" else isinstance(value, str) and not isinstance(value, Number):
             return base64_text(value) if kind.name == "bytes" else value
         raise place.refusal(_called(value), kind.go)
@@ -227,10 +241,17 @@ def _integer(name: str, go: str, value: Any, place: _Place) -> int:
     return number
 
 
+def _double(value: Any, go: str, place: _Place) -> int | float:
+    if isinstance(value, bool) or not isinstance(value, Number | int | float):
+        raise place.refusal(_called(value), go)
+    number: int | float = plain_value(value) if isinstance(value, Number) else value
+    return number
+
+
 def _special(kind: Type, value: Any, place: _Place) -> Any:
     if kind.name in ("Raw", "Free"):
         check_free(value)
-        return _plain(value)
+        return plain_value(value)
     if value is None:
         return None
     if kind.name in _QUANTITIES:
@@ -255,12 +276,12 @@ def _called(value: Any) -> str:
     return "array" if isinstance(value, list | tuple) else "object"
 
 
-def _plain(value: Any) -> Any:
+def plain_value(value: Any) -> Any:
     """A value of a body as plain Python objects. Its depth was checked."""
     if isinstance(value, dict):
-        return {name: _plain(inner) for name, inner in value.items()}
+        return {name: plain_value(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(inner) for inner in value]
+        return [plain_value(inner) for inner in value]
     if not isinstance(value, Number):
         return value
     whole = value.lstrip("-").isdigit() and len(value) <= _MAX_DIGITS

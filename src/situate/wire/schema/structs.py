@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
-from situate.wire.schema.table import Field, Message, Type, flat_fields, message
+from situate.wire.schema.table import Field, Message, Type, flat_fields, is_recursive, message
 from situate.wire.schema.values import (
     INT32_MAX,
     INT32_MIN,
@@ -44,6 +44,16 @@ class _Base64(str):
     __slots__ = ()
 
 
+class _Late:
+    """A value that is decoded in a second step, because its type contains itself, or is one of several."""
+
+    __slots__ = ("value",)
+    kind: Type
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
 class _Free:
     __slots__ = ("value",)
 
@@ -60,6 +70,7 @@ _SCALARS: Final[dict[str, tuple[Any, Any]]] = {
     "bool": (bool, False),
     "int32": (Int32, 0),
     "int64": (Int64, 0),
+    "double": (int | float, 0),
     "bytes": (_Base64, None),
 }
 _SPECIAL: Final[dict[str, tuple[Any, Any]]] = {
@@ -84,6 +95,8 @@ def _read(kind: Any, value: Any) -> Any:
     if kind is _Free:
         check_free(value)
         return _Free(value)
+    if issubclass(kind, _Late):
+        return kind(msgspec.convert(value, _annotation_of_late(kind.kind, value), dec_hook=_read))
     if type(value) is int and kind in (_Quantity, _Amount):
         value = str(value)
     # Each of these reads text. walking.py handles anything else.
@@ -95,7 +108,32 @@ def _read(kind: Any, value: Any) -> Any:
     return kind(read)
 
 
+def _annotation_of_late(kind: Type, value: Any) -> Any:
+    """The annotation that fits the value."""
+    if kind.form == "message":
+        return struct_of(kind.name)
+    wanted = _FORMS.get(type(value))
+    for one in kind.options:
+        if wanted == ("bool" if one.name == "bool" else one.form):
+            return _annotation(one)[0]
+    raise TypeError
+
+
+_FORMS: Final[dict[type, str]] = {dict: "message", list: "list", bool: "bool"}
+
+
+@cache
+def _late(kind: Type) -> type[_Late]:
+    return type(f"_Late_{kind.name.replace('.', '_')}", (_Late,), {"kind": kind, "__slots__": ()})
+
+
 def _shown(value: Any) -> Any:
+    if isinstance(value, _Late):
+        return (
+            builtin(value.value)
+            if isinstance(value.value, msgspec.Struct)
+            else msgspec.to_builtins(value.value, enc_hook=_shown)
+        )
     return value.value if type(value) is _Free else str(value)
 
 
@@ -146,6 +184,8 @@ def _annotation(kind: Type) -> tuple[Any, Any]:
         return list[_annotation(kind.of)[0]], None  # type: ignore[misc]
     if kind.form == "map" and kind.of:
         return dict[str, _annotation(kind.of)[0]], None  # type: ignore[misc]
+    if kind.form == "either" or (kind.form == "message" and is_recursive(kind.name)):
+        return _late(kind), None
     if kind.form == "message":
         return struct_of(kind.name), None
     return (_SCALARS if kind.form == "scalar" else _SPECIAL)[kind.name]

@@ -2,10 +2,12 @@
 
 A line has a message; `kind` marks those of kinds. Fields are separated by semicolons and have a name, the number in
 protobuf (`-`: none) and a type, which is
-    string, bool, int32, int64, bytes         as Go and protobuf call them
+    string, bool, int32, int64, double, bytes as Go and protobuf call them
     Quantity, Amount, IntOrString, Time,      with a JSON of their own; an Amount is a Quantity of a resource,
     MicroTime, Raw, Free                      rounded up to thousandths; Raw is any object, Free any value
     Container, meta.v1.ObjectMeta             a message, of this group or another
+    A|[B], bool|A                             one of several, of which a value's form says which: an object, a list or a
+                                              boolean; in protobuf a message with a field for each
     [type], {type}, {key:type}                a list; a map of text to the type, where the text has a name of its own
     type?                                     a pointer: zero values are kept, only what is absent is not written
     type!                                     written even if it is empty
@@ -33,9 +35,10 @@ from typing import Final, Literal
 
 import msgspec
 
-Form = Literal["scalar", "special", "message", "list", "map"]
+Form = Literal["scalar", "special", "message", "list", "map", "either"]
 
-SCALARS: Final = frozenset({"string", "bool", "int32", "int64", "bytes"})
+SCALARS: Final = frozenset({"string", "bool", "int32", "int64", "double", "bytes"})
+_GO_SCALARS: Final = {"bytes": "[]uint8", "double": "float64"}
 SPECIAL: Final = {
     "Quantity": "resource.Quantity",
     "Amount": "resource.Quantity",
@@ -49,6 +52,7 @@ SPECIAL: Final = {
 
 # The sections of the table by name: the module in groups/, and the apiVersion of its kinds.
 _SECTIONS: Final[Mapping[str, tuple[str, str]]] = {
+    "apiextensions.v1": ("apiextensions", "apiextensions.k8s.io/v1"),
     "apps.v1": ("apps", "apps/v1"),
     "authentication.v1": ("authentication", "authentication.k8s.io/v1"),
     "authorization.v1": ("authorization", "authorization.k8s.io/v1"),
@@ -86,6 +90,8 @@ class Type(msgspec.Struct, frozen=True):
     """The type of a list's items or a map's values."""
     values: tuple[str, ...] = ()
     """The values of an enum."""
+    options: "tuple[Type, ...]" = ()
+    """What an `either` may be, in the order of protobuf's numbers."""
 
 
 class Field(msgspec.Struct, frozen=True):
@@ -175,6 +181,33 @@ def flat_fields(one: Message) -> Iterator[Field]:
             yield field
 
 
+def inner_types(kind: Type) -> Iterator[Type]:
+    """The scalars, special types and messages that a type consists of."""
+    if kind.of is not None:
+        yield from inner_types(kind.of)
+    elif kind.options:
+        for one in kind.options:
+            yield from inner_types(one)
+    else:
+        yield kind
+
+
+@cache
+def is_recursive(name: str) -> bool:
+    """Whether a message can occur inside of itself."""
+    found: dict[str, None] = {}
+    waiting = [name]
+    while waiting:
+        for field in message(waiting.pop()).fields:
+            for kind in inner_types(field.type):
+                if kind.name == name and kind.form == "message":
+                    return True
+                if kind.form == "message" and kind.name not in found:
+                    found[kind.name] = None
+                    waiting.append(kind.name)
+    return False
+
+
 def _field(section: str, text: str) -> Field:
     if text.startswith("+"):
         name, number = text[1:].split()
@@ -201,9 +234,11 @@ def _is_rule(word: str) -> bool:
 @cache
 def _type(section: str, text: str) -> Type:
     if text in SCALARS:
-        return Type("scalar", text, "[]uint8" if text == "bytes" else text)
+        return Type("scalar", text, _GO_SCALARS.get(text, text))
     if text in SPECIAL:
         return Type("special", text, SPECIAL[text])
+    if "|" in text:
+        return Type("either", "", "", options=tuple(_type(section, one) for one in text.split("|")))
     if text[0] == "[":
         inner = _type(section, text[1:-1])
         return Type("list", "", f"[]{inner.go}", inner)
@@ -220,7 +255,7 @@ def _type(section: str, text: str) -> Type:
     if alias.startswith("enum "):
         return Type("scalar", "string", go, values=tuple(value.strip('"') for value in alias.split()[1:]))
     meant = _type(there, alias)
-    return Type(meant.form, meant.name, go, meant.of)
+    return Type(meant.form, meant.name, go, meant.of, options=meant.options)
 
 
 @cache

@@ -1,0 +1,113 @@
+"""Turns a CustomResourceDefinition into the resources that it defines."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from situate.server.apiextensions.columns import custom_printer
+from situate.server.apiextensions.decoding import CustomDecoder
+from situate.server.apiextensions.stored_form import CustomStoredForm, VersionSchema
+from situate.server.apiextensions.strategy import custom_strategy
+from situate.server.kinds.custom_version import CustomVersion, ScalePaths
+from situate.server.kinds.kind import ALL_VERBS, Resource
+from situate.server.objects import Object
+from situate.wire.patching import CustomMerge
+from situate.wire.structural.merging import merge_schema_of
+from situate.wire.structural.schema import structural
+
+DIGEST_BYTES: Final = 12
+DEPRECATED: Final = "{api_version} {kind} is deprecated"
+
+
+def condition_is_true(crd: Object, name: str) -> bool:
+    found = (crd.get("status") or {}).get("conditions") or ()
+    return any(one.get("type") == name and one.get("status") == "True" for one in found)
+
+
+def is_served(crd: Object) -> bool:
+    """Once its names were accepted, a definition is served until it is gone."""
+    return condition_is_true(crd, "Established")
+
+
+def resources_of(crd: Object) -> tuple[Resource, ...]:
+    """One for each version that is served. Raises whatever is wrong with the definition."""
+    spec, names = crd["spec"], _names(crd)
+    group, versions = spec["group"], spec["versions"]
+    schemas = {one["name"]: _version_schema(spec, one) for one in versions}
+    storage = next(one["name"] for one in versions if one.get("storage"))
+    served = tuple(f"{group}/{one['name']}" for one in versions if one.get("served"))
+    return tuple(_resource(crd, names, one, schemas, storage, served) for one in versions if one.get("served"))
+
+
+def _names(crd: Object) -> Mapping[str, Any]:
+    """Those that were accepted: others of the definition's names may be in use."""
+    accepted: Mapping[str, Any] = crd["status"].get("acceptedNames") or {}
+    return accepted if accepted.get("plural") and accepted.get("kind") else crd["spec"]["names"]
+
+
+def _version_schema(spec: Mapping[str, Any], version: Mapping[str, Any]) -> VersionSchema:
+    source = (version.get("schema") or {}).get("openAPIV3Schema") or {}
+    schema, preserves = structural(source), bool(spec.get("preserveUnknownFields"))
+    api_version = f"{spec['group']}/{version['name']}"
+    decoder = CustomDecoder(api_version, spec["names"]["kind"], schema, preserves=preserves)
+    digest = hashlib.sha256(msgspec.json.encode((source, preserves), order="sorted")).hexdigest()[: 2 * DIGEST_BYTES]
+    return VersionSchema(version["name"], digest, schema, decoder)
+
+
+def _resource(
+    crd: Object,
+    names: Mapping[str, Any],
+    version: Mapping[str, Any],
+    schemas: Mapping[str, VersionSchema],
+    storage: str,
+    served: tuple[str, ...],
+) -> Resource:
+    spec, own = crd["spec"], schemas[version["name"]]
+    group, kind = spec["group"], names["kind"]
+    subresources = version.get("subresources") or {}
+    has_status, scale = "status" in subresources, _scale(subresources.get("scale"))
+    terminating = "deletionTimestamp" in crd["metadata"]
+    custom = CustomVersion(
+        list_kind=names.get("listKind") or f"{kind}List",
+        schema=own.schema.source,
+        strategy=custom_strategy(group, kind, own.schema, has_status=has_status, scale=scale),
+        printer=custom_printer(version.get("additionalPrinterColumns") or ()),
+        merge=CustomMerge(merge_schema_of(own.schema), has_status, served, own.digest),
+        decode=own.decoder.decode,
+        stored=CustomStoredForm(group, kind, own.name, storage, schemas),
+        selectable=tuple(one["jsonPath"].removeprefix(".") for one in version.get("selectableFields") or ()),
+        scale=scale,
+        warning=_warning(group, kind, version),
+        is_terminating=terminating,
+    )
+    return Resource(
+        group=group,
+        version=own.name,
+        plural=names["plural"],
+        kind=kind,
+        singular=names.get("singular") or kind.lower(),
+        namespaced=spec["scope"] == "Namespaced",
+        verbs=tuple(verb for verb in ALL_VERBS if verb != "create") if terminating else ALL_VERBS,
+        short_names=tuple(names.get("shortNames") or ()),
+        categories=tuple(names.get("categories") or ()),
+        subresources=tuple(name for name, has in (("status", has_status), ("scale", scale is not None)) if has),
+        stored_as=f"{group}/{names['plural']}",
+        custom=custom,
+    )
+
+
+def _scale(paths: Mapping[str, Any] | None) -> ScalePaths | None:
+    if paths is None:
+        return None
+    return ScalePaths(paths["specReplicasPath"], paths["statusReplicasPath"], paths.get("labelSelectorPath") or "")
+
+
+def _warning(group: str, kind: str, version: Mapping[str, Any]) -> str:
+    if not version.get("deprecated"):
+        return ""
+    default = DEPRECATED.format(api_version=f"{group}/{version['name']}", kind=kind)
+    return str(version.get("deprecationWarning") or default)

@@ -1,0 +1,59 @@
+"""CustomVersion: what a CustomResourceDefinition says about one version of its kind.
+
+A `Resource` of a custom kind carries one. Where the server asks the table of messages or a `Kind` about a built-in
+kind, it asks this about a custom one; everything else is the same for both. `server/apiextensions` makes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Protocol
+
+from msgspec import Struct
+
+from situate.server.kinds.strategy import Strategy
+from situate.server.objects import Object
+from situate.server.tables.columns import Printer
+from situate.wire.patching.apply import CustomMerge
+from situate.wire.schema import Decoded
+
+
+class StoredForm(Protocol):
+    """How objects of a custom kind are stored, and read in one of its versions."""
+
+    def encode(self, obj: Object) -> bytes: ...
+
+    def decode(self, value: bytes, revision: int) -> Object:
+        """A new object in this version, pruned and defaulted by its schema."""
+
+    def to_json(self, value: bytes, revision: int) -> bytes: ...
+
+    def to_item(self, value: bytes, revision: int) -> bytes:
+        """As `to_json`, as an item of a list."""
+
+
+class ScalePaths(NamedTuple):
+    """The fields of the scale subresource: JSON paths such as `.spec.replicas`."""
+
+    replicas: str
+    observed: str
+    selector: str
+
+
+class CustomVersion(Struct, frozen=True, eq=False, gc=False):
+    list_kind: str
+    schema: Mapping[str, Any]
+    """openAPIV3Schema."""
+    strategy: Strategy
+    printer: Printer
+    merge: CustomMerge
+    decode: Callable[[bytes, bool], Decoded]
+    """A JSON body, and whether to look for duplicate fields. Raises DecodeError."""
+    stored: StoredForm
+    selectable: tuple[str, ...] = ()
+    """The fields that field selectors may name, besides the name and the namespace."""
+    scale: ScalePaths | None = None
+    warning: str = ""
+    """For every request of a deprecated version."""
+    is_terminating: bool = False
+    """The definition is being deleted: nothing new can be created."""
