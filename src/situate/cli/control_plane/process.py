@@ -165,29 +165,7 @@ async def _open(settings: ControlPlaneSettings) -> AsyncIterator[tuple[Server, S
         # 2. The API without HTTP, and its users.
         cache = Cache(store, shared=where.startswith(SHARED))
         transactions = BindTransactions(time.time_ns, new_uid, settings.profile)
-        identity = open_identity(
-            settings.directory,
-            cache,
-            clock=now,
-            wall_ns=time.time_ns,
-            new_uid=new_uid,
-            audit_policy=read_policy(settings.audit_policy) if settings.audit_policy is not None else None,
-        )
-        identity.identity.audit.start()
-        stack.callback(identity.identity.audit.close)
-        registry = Registry(
-            store,
-            wall_ns=time.time_ns,
-            new_uid=new_uid,
-            cache=cache,
-            admission=[identity.restriction, *chain(cache, settings.profile, accounts=True), identity.escalation],
-            extension=transactions,
-            authorize_create=identity.identity.authorize_create,
-        )
-        await registry.start()
-        stack.push_async_callback(registry.aclose)
-        await bootstrap(registry, identity.authority.bundle.decode())
-        await configure(registry, transactions)
+        registry, identity = await _open_registry(settings, store, cache, transactions, stack)
         # 3. The API on the network.
         binder = Binder(registry, time.time_ns, transactions.node_locks)
         to_kubelets = kubelet_tls(settings.directory, identity)
@@ -232,6 +210,40 @@ async def _open(settings: ControlPlaneSettings) -> AsyncIterator[tuple[Server, S
         stack.push_async_callback(server.stop)
         keep_kubeconfig()
         yield server, supervisor, registered
+
+
+async def _open_registry(
+    settings: ControlPlaneSettings,
+    store: Store,
+    cache: Cache,
+    transactions: BindTransactions,
+    stack: AsyncExitStack,
+) -> tuple[Registry, IdentityParts]:
+    """The API as calls, with what every cluster has, and who may call it."""
+    identity = open_identity(
+        settings.directory,
+        cache,
+        clock=now,
+        wall_ns=time.time_ns,
+        new_uid=new_uid,
+        audit_policy=read_policy(settings.audit_policy) if settings.audit_policy is not None else None,
+    )
+    identity.identity.audit.start()
+    stack.callback(identity.identity.audit.close)
+    registry = Registry(
+        store,
+        wall_ns=time.time_ns,
+        new_uid=new_uid,
+        cache=cache,
+        admission=[identity.restriction, *chain(cache, settings.profile, accounts=True), identity.escalation],
+        extension=transactions,
+        authorize_create=identity.identity.authorize_create,
+    )
+    await registry.start()
+    stack.push_async_callback(registry.aclose)
+    await bootstrap(registry, identity.authority.bundle.decode())
+    await configure(registry, transactions)
+    return registry, identity
 
 
 async def _open_store(settings: ControlPlaneSettings, where: str) -> tuple[Store, dict[str, Gauge]]:
