@@ -27,7 +27,7 @@ from situate.cli.options import (
     require_one_scope,
     require_one_source,
 )
-from situate.cli.output.text import plural, printable, show, uses_colour
+from situate.cli.output.text import dump, echo_notes, plural, printable, show, uses_colour
 from situate.core.versions import KubernetesRules
 
 FOUND: Final = 1
@@ -49,7 +49,7 @@ COLOURS: Final = {"error": "red", "warning": "yellow", "info": "blue"}
     show_default=True,
     help="Exit with 1 on findings of this severity or worse.",
 )
-@output_option("table", "json")
+@output_option("table", "json", "sarif")
 @cluster_options
 def check(
     names: tuple[str, ...],
@@ -79,9 +79,19 @@ def check(
         one for one in all_found if one.rule.code not in ignored and (inside in one.subject or "/" not in one.subject)
     ]
     found.sort(key=lambda one: (-one.rule.severity, one.file, one.subject, one.rule.code, one.field))
-    show(_lines(found, read), _values(found, read), _notes(read), output)
+    _show(found, read, output)
     if fail_on != NEVER and any(one.rule.severity >= Severity[fail_on.upper()] for one in found):
         sys.exit(FOUND)
+
+
+def _show(found: Sequence[Finding], read: CheckInput, output: str) -> None:
+    if output == "sarif":
+        from situate.cli.commands.check.sarif import sarif
+
+        click.echo(dump(sarif(found), "json"), nl=False)
+        echo_notes(_notes(read))
+        return
+    show(_lines(found, read), _values(found, read), _notes(read), output)
 
 
 def _codes(words: Sequence[str], known: Sequence[str]) -> list[str]:
