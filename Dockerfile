@@ -6,6 +6,7 @@ FROM python:${PYTHON}-slim AS build
 WORKDIR /build
 COPY pyproject.toml README.md LICENSE ./
 COPY src ./src
+COPY examples ./examples
 RUN pip wheel --no-cache-dir --wheel-dir /wheels .
 RUN python -m venv --without-pip /opt/situate \
  && pip --python /opt/situate/bin/python install --no-cache-dir --no-index --find-links /wheels situate

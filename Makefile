@@ -93,6 +93,15 @@ $(SITE_VENV)/.ready: pyproject.toml $(VENV)/.made
 
 .PHONY: site
 
+release: $(VENV)/.ready-dev  ## Check the version and the changelog, and build wheel, source, bill of materials and notes in dist/
+	@$(BIN)/python -m tools.release $(if $(DRY_RUN),--dry-run)
+
+pictures: $(VENV)/.ready-dev  ## Draw the pictures of the pages again, and the dashboard
+	@$(BIN)/python -m tools.pictures
+	@$(BIN)/python -m tools.dashboard
+
+.PHONY: release pictures
+
 bench: $(VENV)/.ready-dev  ## Measure the engine, and print the table of docs/internals/performance.md
 	@$(BIN)/python bench/run.py
 

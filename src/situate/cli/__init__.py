@@ -63,6 +63,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "trace": "Run a public cluster trace, and compare policies on it.",
     },
     "Develop": {
+        "examples": "Copy the examples of the documentation to a directory.",
         "config": "Validate a scheduler configuration, or print the default one.",
         "bench": "Measure how fast the pods of a workload file are placed.",
         "conformance": "Compare our decisions with recorded ones of kube-scheduler.",
@@ -106,6 +107,11 @@ class LazyGroup(click.Group):
             sys.stdout.flush()  # so that a closed pipe raises here, and not while the interpreter exits
         except KeyboardInterrupt:
             ctx.exit(INTERRUPTED)
+        except ModuleNotFoundError as error:
+            library = (error.name or "situate").partition(".")[0]
+            if library == "situate":
+                raise
+            raise BadInput(f"this needs the library {library}, which is not installed: pip install situate") from error
         except OSError as error:
             if error.errno == errno.EPIPE:
                 _silence_stdout()
