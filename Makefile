@@ -82,7 +82,8 @@ docs: $(VENV)/.ready-dev  ## (part of check) Check the docs against the program
 
 # The generator has an environment of its own, so that the tests need nothing of it.
 SITE_VENV := build/site-venv
-site: $(SITE_VENV)/.ready  ## Build the documentation as a site in build/site; a link that leads nowhere fails
+site: $(SITE_VENV)/.ready $(VENV)/.ready  ## Build the documentation as a site in build/site; a link that leads nowhere fails
+	@$(BIN)/python -m tools.reference build/reference
 	@NO_MKDOCS_2_WARNING=1 $(SITE_VENV)/bin/mkdocs build --quiet
 	@echo "the site is in build/site: open build/site/index.html"
 

@@ -18,13 +18,18 @@ from mkdocs.structure.pages import Page
 from pymdownx.slugs import slugify
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "internals/contributing.md", "README.md": "files/readme.md"}
+PAGES = {
+    "CHANGELOG.md": "changelog.md",
+    "CONTRIBUTING.md": "internals/contributing.md",
+    "build/reference/api-resources.md": "reference/api-resources.md",
+    "build/reference/help.md": "reference/help.md",
+}
 """Files of the repository that the site has as pages, and where."""
 COPIES = "files"
 """Where the site has the other files that pages link to."""
 FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
-LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
-IMAGE = re.compile(r"!\[([^\]]*)\]\(([^)\s]+)\)|<img [^>]*src=\"([^\"]+)\"")
+LINK = re.compile(r"(!?\[(?:[^\[\]]|\[[^\]]*\])*\])\(([^)\s]+)\)")
+"""Of a page or of a picture."""
 LOADED = re.compile(r"<(?:script|link|img|iframe|source)\b[^>]*\b(?:src|href)=\"(?:https?:)?//[^\"]*\"")
 
 
@@ -67,13 +72,13 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         if re.match(r"[a-z]+:|#", target):
             return link[0]
         path, mark, anchor = target.partition("#")
-        leads_to = posixpath.normpath(posixpath.join(posixpath.dirname(_source(uri)), path))
+        leads_to = posixpath.normpath(posixpath.join(posixpath.dirname(_written_as(uri)), path))
         if (ROOT / leads_to).is_dir():
             index = _in_site(f"{leads_to}/index.md")
             if not (ROOT / leads_to / "index.md").is_file():
-                return label
-            return f"[{label}]({posixpath.relpath(index, posixpath.dirname(uri) or '.')})"
-        return f"[{label}]({posixpath.relpath(_in_site(leads_to), posixpath.dirname(uri) or '.')}{mark}{anchor})"
+                return label.strip("[]")
+            return f"{label}({posixpath.relpath(index, posixpath.dirname(uri) or '.')})"
+        return f"{label}({posixpath.relpath(_in_site(leads_to), posixpath.dirname(uri) or '.')}{mark}{anchor})"
 
     text = LINK.sub(rewritten, FENCED.sub(put_aside, markdown))
     return re.sub(r"\0(\d+)\0", lambda at: kept[int(at[1])], text)
@@ -112,6 +117,12 @@ def _source(uri: str) -> str:
     return uri.removeprefix(f"{COPIES}/") if uri.startswith(f"{COPIES}/") else f"docs/{uri}"
 
 
+def _written_as(uri: str) -> str:
+    """Where the links of a page start: those of a page that was generated, at its place in the site."""
+    source = _source(uri)
+    return f"docs/{uri}" if source.startswith("build/") else source
+
+
 def _in_site(path: str) -> str:
     if path.startswith("docs/"):
         return path.removeprefix("docs/")
@@ -119,8 +130,10 @@ def _in_site(path: str) -> str:
 
 
 def _targets(source: str) -> list[str]:
+    if source.startswith("build/"):
+        return []
     text = FENCED.sub("", (ROOT / source).read_text())
-    links = [link[2] for link in LINK.finditer(text)] + [image[2] or image[3] for image in IMAGE.finditer(text)]
+    links = [link[2] for link in LINK.finditer(text)]
     return [
         posixpath.normpath(posixpath.join(posixpath.dirname(source), target.partition("#")[0]))
         for target in links

@@ -9,8 +9,8 @@ import yaml
 ROOT = Path(__file__).parent.parent.parent
 DOCS = ROOT / "docs"
 CONFIG = yaml.safe_load((ROOT / "mkdocs.yml").read_text())
-FROM_ELSEWHERE = {"changelog.md", "internals/contributing.md"}
-"""Pages that tools/site.py adds, from the root of the repository."""
+FROM_ELSEWHERE = {"changelog.md", "internals/contributing.md", "reference/api-resources.md", "reference/help.md"}
+"""Pages that tools/site.py adds: from the root of the repository, or written by tools/reference.py."""
 
 
 def in_nav(nav: list[Any]) -> Iterator[str]:
