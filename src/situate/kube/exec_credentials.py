@@ -45,7 +45,7 @@ class Plugin:
     install_hint: str = ""
     interactive: Literal["Never", "IfAvailable", "Always"] = "IfAvailable"
     cluster: Mapping[str, Any] | None = None
-    """What the plugin is told of the cluster."""
+    """What the plugin gets to know about the cluster."""
     where: str = ""
 
 

@@ -387,7 +387,7 @@ def _plugin(at: EntryLocation, cluster: KubeconfigCluster, of: EntryLocation, ex
 
 
 def _cluster_info(at: EntryLocation, cluster: KubeconfigCluster) -> dict[str, Any]:
-    """What the plugin is told of the cluster, with the contents of authority files."""
+    """What the plugin gets to know about the cluster, with the contents of authority files."""
     data = cluster.certificate_authority_data
     if cluster.certificate_authority:
         read = _read_field(at, "certificate-authority", at.resolved(cluster.certificate_authority))

@@ -252,7 +252,7 @@ class Engine:
         return None
 
     def _await_claims(self, entry: QueuedPod) -> bool:
-        """Gate a pod of which a claim is missing. Nobody is told: that is for whoever makes the claims."""
+        """Gate a pod that lacks a claim, without a condition or event: that is up to whoever creates claims."""
         lacking = self._lacking_claim(entry.pod)
         if lacking is None:
             return False

@@ -1,4 +1,4 @@
-"""What follows from the load of each row, made once, and then told of every row where a pod came or went."""
+"""Data derived from the load of each row: computed once, then updated for each row where a pod came or went."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ A = TypeVar("A", bound=Hashable)
 F = TypeVar("F", bound=Follower)
 
 FEW_TOUCHED: Final = 64
-"""Followers are told of up to this many touched rows, or of a sixteenth of all; beyond, they are made again."""
+"""Followers are updated for up to this many touched rows, or a sixteenth of all; beyond that, they are rebuilt."""
 
 
 def following(view: View, make: Callable[[View, A], F], about: A) -> F:

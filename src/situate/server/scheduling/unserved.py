@@ -32,9 +32,9 @@ from situate.store.errors import StoreError
 from situate.wire.bodies import seconds_time
 
 AFTER_S: Final = 5.0
-"""How long a pod has to wait before it is told; twice that at most."""
+"""How long a pod waits before its condition says so; twice that at most."""
 MOST: Final = 10_000
-"""How many pods may wait to be told. More are told when they change again, or when the scheduler starts again."""
+"""How many pods may wait for that. The rest follow when they change, or when the scheduler restarts."""
 REASON: Final = "UnknownScheduler"
 MESSAGE: Final = 'no known scheduler serves the schedulerName "{}"'
 PODS: Final = BY_KIND["v1", "Pod"]

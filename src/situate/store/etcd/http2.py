@@ -214,7 +214,7 @@ class Http2Connection(asyncio.Protocol):
         self._blocked = left
 
     def cancel(self, stream: Stream) -> None:
-        """Have the peer forget a stream. The stream is told nothing."""
+        """Tell the peer to forget a stream, without notifying the stream itself."""
         if self.streams.pop(stream.number, None) is not None:
             self._write(_frame(_RESET, 0, stream.number, _NUMBER.pack(_CANCEL)))
             self._gone(stream)
