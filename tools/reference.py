@@ -15,15 +15,22 @@ from situate.cli import main as command_line
 from situate.server.discovery import Discovery
 
 WIDTH = 100
+DISCOVERY = Discovery()
+
+
+def _document(path: str) -> dict[str, Any]:
+    found = DISCOVERY.plain(path, "")
+    if found is None:
+        raise LookupError(f"discovery has no document at {path}")
+    return dict(json.loads(found.body))
 
 
 def resources() -> Iterator[tuple[str, dict[str, Any], list[str]]]:
     """Each resource that the API server serves: its version, what discovery says of it, and its subresources."""
-    discovery = Discovery()
-    groups = json.loads(discovery.plain("/apis", "").body)["groups"]
+    groups = _document("/apis")["groups"]
     paths = ["/api/v1", *(f"/apis/{each['groupVersion']}" for group in groups for each in group["versions"])]
     for path in paths:
-        listed = json.loads(discovery.plain(path, "").body)
+        listed = _document(path)
         version = listed["groupVersion"]
         found = {one["name"]: one for one in listed["resources"]}
         for name, one in found.items():

@@ -53,9 +53,8 @@ def installed() -> dict[str, Distribution]:
 
 
 def _license(one: Distribution) -> list[dict[str, Any]]:
-    said = one.metadata.get("License-Expression")
-    if said:
-        return [{"expression": said}]
+    if "License-Expression" in one.metadata:
+        return [{"expression": one.metadata["License-Expression"]}]
     named = [line.rpartition(" :: ")[2] for line in one.metadata.get_all("Classifier") or () if "License ::" in line]
     return [{"license": {"name": name}} for name in named]
 
