@@ -294,11 +294,11 @@ def test_files_together_are_one_cluster(tmp_path: Path) -> None:
 
 
 def test_what_was_read_and_does_not_count_is_noted() -> None:
-    deployment = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}}
-    result = place(node("n1"), deployment, deployment, on("gone", "old"), pod("web"))
+    cron = {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "web"}}
+    result = place(node("n1"), cron, cron, on("gone", "old"), pod("web"))
     assert result.exit_code == 0
     assert result.stderr == (
-        "note: ignored 2 Deployment (apps/v1): `place` reads Pods\n"
+        "note: ignored 2 CronJob (batch/v1): `place` reads pods and the workloads that make them\n"
         "note: 1 bound pod is on a node that the input does not have; it is not counted\n"
     )
 
@@ -455,3 +455,66 @@ def test_a_version_changes_nothing_compared_with_itself() -> None:
     both = ("--kubernetes-version", "1.37", "--compare-kubernetes-version", "1.37")
     result = place(node("n1"), pod("huge", cpu="99"), arguments=both)
     assert result.stdout == "1 pod decided: 0 would change from 1.37 to 1.37\n"
+
+
+# ── workloads ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def workload(kind: str, name: str, *, cpu: str = "1", **fields: Any) -> dict[str, Any]:
+    """A workload whose pods ask for this."""
+    containers = [{"name": "c", "image": "web:1", "resources": {"requests": {"cpu": cpu}}}]
+    marks = {"app": name}
+    spec = {"template": {"metadata": {"labels": marks}, "spec": {"containers": containers}}} | fields
+    if kind != "Job":
+        spec["selector"] = {"matchLabels": marks}
+    group = "batch/v1" if kind == "Job" else "apps/v1"
+    return {"apiVersion": group, "kind": kind, "metadata": {"name": name, "namespace": "default"}, "spec": spec}
+
+
+def owned(kind: str, owner: str, name: str, labels: Any = None, **fields: Any) -> dict[str, Any]:
+    reference = {"apiVersion": "apps/v1", "kind": kind, "name": owner, "uid": owner, "controller": True}
+    return on("n1", name, metadata={"ownerReferences": [reference], "labels": labels or {}}, **fields)
+
+
+def test_a_workload_makes_its_pods_as_its_controller_would() -> None:
+    nodes = [node("n1"), node("n2")]
+    made = found(*nodes, workload("Deployment", "web", replicas=3))
+    assert [name.rpartition("-")[0].rpartition("-")[0] for name in made] == ["web"] * 3
+    assert list(found(*nodes, workload("StatefulSet", "db", replicas=2))) == ["db-0", "db-1"]
+    daemons = found(*nodes, workload("DaemonSet", "log"))
+    assert [one["node"] for one in daemons.values()] == ["n1", "n2"]
+    assert len(found(*nodes, workload("Job", "sum", parallelism=2, completions=5))) == 2
+    assert len(found(*nodes, workload("ReplicaSet", "rs", replicas=2))) == 2
+
+
+def test_only_pods_that_do_not_exist_yet_are_made() -> None:
+    web = owned("ReplicaSet", "web-5d8f", "web-5d8f-x", {"pod-template-hash": "5d8f", "app": "web"})
+    assert len(found(node("n1"), web, workload("Deployment", "web", replicas=3))) == 2
+    first = owned("StatefulSet", "db", "db-0")
+    assert list(found(node("n1"), first, workload("StatefulSet", "db", replicas=2))) == ["db-1"]
+    log = owned("DaemonSet", "log", "log-a")
+    assert [one["node"] for one in found(node("n1"), node("n2"), log, workload("DaemonSet", "log")).values()] == ["n2"]
+    job = workload("Job", "sum", parallelism=2, completions=3) | {"status": {"succeeded": 2}}
+    assert len(found(node("n1"), job)) == 1
+    ended = workload("Job", "sum") | {"status": {"conditions": [{"type": "Complete", "status": "True"}]}}
+    assert found(node("n1"), ended) == {}
+
+
+def test_a_replica_set_of_a_deployment_makes_nothing_of_its_own() -> None:
+    deployment = workload("Deployment", "web", replicas=2)
+    reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "u", "controller": True}
+    replicas = workload("ReplicaSet", "web-5d8f", replicas=2)
+    replicas["metadata"]["ownerReferences"] = [reference]
+    assert len(found(node("n1"), deployment, replicas)) == 2
+
+
+def test_a_note_counts_the_pods_that_were_made() -> None:
+    said = place(node("n1"), workload("Deployment", "web", replicas=2))
+    assert said.stderr == "note: made 2 pods of 1 workload, as the controllers would\n"
+
+
+def test_a_workload_with_a_priority_class_that_only_pods_name_gets_its_value() -> None:
+    running = on("n1", "a", priorityClassName="high", priority=7)
+    wanted = workload("Deployment", "web")
+    wanted["spec"]["template"]["spec"]["priorityClassName"] = "high"
+    assert [one["priority"] for one in found(node("n1"), running, wanted).values()] == [7]

@@ -244,7 +244,9 @@ def test_ways_are_not_looked_for_if_nobody_wants_them() -> None:
             'error: -: pods "web" not found; there is one in default: choose it with -n',
             id="a pod of another namespace",
         ),
-        pytest.param(["a/b/c"], [pod("web")], 'error: "a/b/c" is not the name of a pod', id="no name at all"),
+        pytest.param(
+            ["a/b/c"], [pod("web")], 'error: "a/b/c" is not the name of a pod or a workload', id="no name at all"
+        ),
         pytest.param(
             ["web", "--node", "n9"], [node("n1"), pod("web")], 'error: nodes "n9" not found', id="no such node"
         ),
@@ -409,3 +411,58 @@ def test_the_plugin_for_kubectl_is_the_same_program() -> None:
 
     scripts = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["project"]["scripts"]
     assert scripts["kubectl-situate"] == scripts["situate"]
+
+
+# ── everything that waits ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def listed(*objects: dict[str, Any], arguments: tuple[str, ...] = ()) -> Result:
+    data = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
+    return CliRunner().invoke(main, ["why", "-f", "-", *arguments], input=data, catch_exceptions=False)
+
+
+def of_deployment(name: str, number: int, **fields: Any) -> dict[str, Any]:
+    reference = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": f"{name}-5d8f", "uid": "u", "controller": True}
+    meta = {"ownerReferences": [reference], "labels": {"pod-template-hash": "5d8f"}}
+    return pod(f"{name}-5d8f-{number}", metadata=meta, **fields)
+
+
+def test_without_a_name_it_lists_what_waits_by_workload_and_reason() -> None:
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "as recorded"}
+    objects = [
+        node("n1"),
+        pod("runs", nodeName="n1"),
+        *(of_deployment("web", number, cpu="8") for number in range(3)),
+        pod("alone", status={"conditions": [condition]}),
+        pod("done", status={"phase": "Succeeded"}),
+    ]
+    lines = listed(*objects).stdout.splitlines()
+    assert lines[0] == "4 pods of 2 workloads wait"
+    assert [line.split()[:3] for line in lines[3:5]] == [
+        ["default", "deployment/web", "3"],
+        ["default", "pod/alone", "1"],
+    ]
+    assert lines[3].endswith("0/1 nodes are available: 1 Insufficient cpu.")
+    assert lines[4].endswith("as recorded")
+    assert "Preemption is not helpful" in listed(*objects, arguments=("-o", "wide")).stdout
+    values = json.loads(listed(*objects, arguments=("-o", "json")).stdout)
+    assert [(one["kind"], one["name"], len(one["pods"])) for one in values["waiting"]] == [
+        ("Deployment", "web", 3),
+        ("Pod", "alone", 1),
+    ]
+
+
+def test_if_nothing_waits_it_says_so() -> None:
+    assert listed(node("n1"), pod("runs", nodeName="n1")).stdout == "no pod waits for a node\n"
+    assert listed(node("n1"), pod("a"), arguments=("-n", "shop")).stdout == "no pod waits for a node\n"
+
+
+def test_a_workload_is_explained_by_a_pod_of_it_that_waits() -> None:
+    objects = [node("n1"), of_deployment("web", 1, nodeName="n1"), of_deployment("web", 2, cpu="8")]
+    for word in ("deployment/web", "deploy/web", "default/deployments/web"):
+        said = why(word, *objects)
+        assert said.stdout.startswith("default/web-5d8f-2: unschedulable")
+        assert "note: 1 of 2 pods of deployment/web wait; this is about web-5d8f-2" in said.stderr
+    assert "job/web has no pods in default" in why("job/web", *objects).stderr
+    group = [node("n1"), pod("m", cpu="9", schedulingGroup={"podGroupName": "gang"})]
+    assert why("podgroup/gang", *group).stdout.startswith("default/m:")

@@ -44,7 +44,7 @@ def refused_notes(refused: Mapping[str, str]) -> list[str]:
 
 
 def ignored_note(ignored: Mapping[str, int], reads: str) -> list[str]:
-    """`reads` says what the command reads instead: "`place` reads Pods"."""
+    """`reads` says what the command reads instead: "`simulate` reads Pods and their controllers"."""
     kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(ignored.items()))
     return [f"ignored {kinds}: {reads}"] if ignored else []
 

@@ -12,6 +12,7 @@ from situate.cli.commands.place.summary import DetailLevel
 from situate.cli.commands.place.table import table
 from situate.cli.commands.place.values import as_values
 from situate.cli.input.cluster import ClusterObjects, read_files
+from situate.cli.input.expanded import add_workload_pods
 from situate.cli.input.files import mapped_sources
 from situate.cli.input.notes import device_needs, ignored_note, notes_on, template_notes
 from situate.cli.input.profiles import read_profiles
@@ -20,6 +21,7 @@ from situate.cli.output.text import dump, echo_lines, echo_notes
 from situate.core.versions import DEFAULT, KubernetesRules
 
 NOT_ALL_PLACED: Final = 1
+READS: Final = "`place` reads pods and the workloads that make them"
 FOR_PROGRAMS: Final = ("json", "yaml")
 PROGRESS_EVERY: Final = 500
 """How many pods are decided between two progress messages on a terminal."""
@@ -44,20 +46,28 @@ def place(
 ) -> None:
     """Place the pending pods of some files, and say where and why.
 
-    The files are the cluster, and nothing is changed. Exits with 1 if a pod fits nowhere. With
-    --compare-kubernetes-version, shows only what would change with that version, and exits with 0.
+    The files are the cluster, and nothing is changed. Workloads make the pods that do not exist yet, as their
+    controllers would. Exits with 1 if a pod fits nowhere. With --compare-kubernetes-version, shows only what would
+    change with that version, and exits with 0.
     """
     if every_node and output not in FOR_PROGRAMS:
         raise BadInput("--every-node needs -o json or -o yaml")
-    objects, cluster = read_files(list(mapped_sources(names)), rules=rules, claims=True)
+    sources = list(mapped_sources(names))
+    objects, cluster = read_files(sources, rules=rules, claims=True)
     if not objects.ignored and not objects.kinds:
         raise BadInput(f"{', '.join(names)}: no objects found")
+    if add_workload_pods(objects, sources):
+        objects.make_claims()
+        cluster = objects.cluster(rules or DEFAULT)
     profiles = read_profiles(config, rules)
     if other is not None:
         _compare(objects, config, output, rules or DEFAULT, other)
         return
     detail = DetailLevel.EVERY_NODE if every_node else DetailLevel.PLACE if output == "table" else DetailLevel.REASONS
-    notes = [*ignored_note(objects.ignored, "`place` reads Pods"), *notes_on(objects, device_needs(objects.pods))]
+    notes = [
+        *ignored_note(objects.ignored, "`place` reads pods and the workloads that make them"),
+        *notes_on(objects, device_needs(objects.pods)),
+    ]
     notes += template_notes(objects.pods, objects.templates)
     rehearsed = rehearse(objects.pods, cluster, profiles, detail=detail, progress=_progress)
     if output in FOR_PROGRAMS:
