@@ -41,7 +41,7 @@ KUBE_ASSETS := $(abspath $(KUBE_BIN))
 endif
 export KUBE_ASSETS
 
-.PHONY: help demo test check bench bench-devices bench-kubernetes bench-server bench-store etcd-faults kill-test disk-full hostile-clients oracle fuzz-conformance fuzz-cel kubernetes helm format clean format-check lint types contracts docs hooks
+.PHONY: help demo test check bench bench-devices bench-kubernetes bench-server bench-store etcd-faults kill-test disk-full hostile-clients oracle fuzz-conformance fuzz-cel fuzz-crd kubernetes helm format clean format-check lint types contracts docs hooks
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-25s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -139,6 +139,10 @@ fuzz-conformance: $(VENV)/.ready-dev oracle  ## Compare with kube-scheduler on C
 fuzz-cel: COUNT = 20000
 fuzz-cel: $(VENV)/.ready-dev oracle  ## Compare CEL with cel-go on COUNT random selectors and devices: make fuzz-cel COUNT=20000 SEED=7
 	@PYTHONPATH=tests $(BIN)/python -m kubernetes.oracle.cel --count $(COUNT) $(if $(SEED),--seed $(SEED))
+
+fuzz-crd: COUNT = 5000
+fuzz-crd: $(VENV)/.ready-dev $(KUBE_PARTS)  ## Compare custom resources with kube-apiserver on COUNT random schemas: make fuzz-crd COUNT=5000 SEED=1
+	@PYTHONPATH=tests $(BIN)/python -m kubernetes.custom_comparison --count $(COUNT) $(if $(SEED),--seed $(SEED))
 
 kubernetes: $(KUBE_PARTS)  ## Build etcd, kube-apiserver, kube-scheduler, kubectl and kwok to test with, once (needs Go): make kubernetes KUBE=1.37
 	@echo "kubernetes $(KUBE_VERSION): all parts are in $(KUBE_BIN)"

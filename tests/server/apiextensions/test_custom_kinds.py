@@ -330,3 +330,20 @@ def test_a_definition_is_validated(change: dict[str, Any], expected: str) -> Non
         assert expected in texts
 
     run(story)
+
+
+def test_a_list_with_keys_may_not_have_items_that_are_no_objects() -> None:
+    async def story(world: World) -> None:
+        item = {"type": "object", "required": ["name"], "properties": {"name": TEXT}}
+        keyed = {
+            "type": "array",
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["name"],
+            "items": item,
+        }
+        resource = await world.define(definition(of_spec(ports=keyed)))
+        code, texts = await refusal(world.create(resource, thing(spec={"ports": ["a", {"name": "b"}]})))
+        assert code == 422
+        assert 'spec.ports[0]: Invalid value: "string": spec.ports[0] in body must be of type object: "string"' in texts
+
+    run(story)

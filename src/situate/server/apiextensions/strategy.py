@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final
 
 from situate.core.model.field_errors import quoted
 from situate.core.model.names import qualified_name_problems
 from situate.server.errors import StatusError, invalid
-from situate.server.kinds.apiextensions.schema_causes import add_schema_errors
+from situate.server.kinds.apiextensions.schema_causes import add_rule_errors, add_schema_errors
 from situate.server.kinds.apiextensions.structural_rules import walk_schemas
 from situate.server.kinds.custom_version import ScalePaths
 from situate.server.kinds.field_errors import Causes
@@ -22,6 +22,7 @@ from situate.wire.structural.checks import MISSING, NO_PATH, SchemaChecks
 from situate.wire.structural.defaulting import fill_defaults, has_defaults
 from situate.wire.structural.embedded import embedded_in, has_embedded
 from situate.wire.structural.list_types import has_list_types, list_errors
+from situate.wire.structural.rules import rule_checks
 from situate.wire.structural.schema import Structural
 
 UNCHECKED: Final = (
@@ -49,8 +50,6 @@ PREFER_PATH: Final = (
     "prefer a domain-qualified finalizer name including a path (/) to avoid accidental conflicts with other finalizer "
     "writers"
 )
-RulesCheck = Callable[[Object, Object | None, Causes], None]
-"""(new, old, causes): x-kubernetes-validations."""
 
 
 def _alternatives(schema: Mapping[str, Any]) -> int:
@@ -78,14 +77,13 @@ class _CustomRules:
         *,
         has_status: bool,
         scale: ScalePaths | None,
-        rules: RulesCheck | None,
     ) -> None:
         self._group = group
         self._kind = kind
         self._schema = schema
         self._has_status = has_status
         self._scale = scale
-        self._rules = rules
+        self._rules = rule_checks(schema, is_resource=True)
         self._checks = SchemaChecks(schema.source)
         in_status = schema.source.get("properties", {}).get("status")
         self._status_checks = SchemaChecks(in_status) if in_status is not None else None
@@ -160,7 +158,7 @@ class _CustomRules:
         if any(one.reason in _BLOCKING for one in causes):
             causes.invalid(NO_PATH, None, UNCHECKED)
         else:
-            self._rules(new, old, causes)
+            add_rule_errors(self._rules.errors(new, old), "", causes)
 
 
 def custom_strategy(
@@ -170,9 +168,8 @@ def custom_strategy(
     *,
     has_status: bool,
     scale: ScalePaths | None,
-    rules: RulesCheck | None = None,
 ) -> Strategy:
-    made = _CustomRules(group, kind, schema, has_status=has_status, scale=scale, rules=rules)
+    made = _CustomRules(group, kind, schema, has_status=has_status, scale=scale)
     return Strategy(
         default=made.default,
         prepare_create=made.prepare_create,

@@ -137,7 +137,14 @@ def updated(live: Json | None, new: Json, writer: FieldWriter) -> Json:
     if live is not None and not owners:
         return _with_owners(new, {})  # nobody has ever been tracked, or all were asked to be forgotten
     before = _bare(live) if live is not None else writer.blank
-    return _with_owners(new, _after_update(before, _bare(new), owners, writer))
+    try:
+        return _with_owners(new, _after_update(before, _bare(new), owners, writer))
+    except PatchError:
+        # A list with keys has an item that is not an object, say. Validation says so; until then, nobody owns more.
+        bare = _bare(new)
+        if entries := _entries(live):
+            bare["metadata"]["managedFields"] = entries
+        return bare
 
 
 def _asked_for(live: Json | None, new: Json, writer: FieldWriter) -> Owners:

@@ -8,14 +8,17 @@ from typing import Final
 
 from situate.core.cel.libraries.addresses import AddressError, parse_address
 from situate.core.cel.libraries.go_urls import URLError, parse_request_uri
+from situate.core.cel.regex import compile_regex
 from situate.core.model.duration import parse_duration
 
 Check = Callable[[str], bool]
 
-_HOSTNAME: Final = re.compile(
-    r"([a-zA-Z0-9\u00a1-\uffff]([a-zA-Z0-9\u00a1-\uffff-]*[a-zA-Z0-9\u00a1-\uffff])?)"
-    r"(\.[a-zA-Z0-9\u00a1-\uffff]([a-zA-Z0-9\u00a1-\uffff-]*[a-zA-Z0-9\u00a1-\uffff])?)*"
+_CHARS: Final = r"[a-zA-Z0-9\p{S}\p{L}]"
+_HOSTNAME: Final = (
+    rf"^({_CHARS}((-?{_CHARS}{{0,62}})?)"
+    rf"|({_CHARS}(([a-zA-Z0-9-\p{{S}}\p{{L}}]{{0,61}}{_CHARS})?)(\.)){{1,}}([a-zA-Z\p{{L}}]){{2,63}})$"
 )
+"""One label with at most one dash, or several and a top level of letters."""
 _MAX_HOSTNAME, _MAX_LABEL = 255, 63
 _DURATION_PART: Final = re.compile(r"(\d+)\s*([A-Za-zµ]+)")
 _UNITS: Final = ("ns", "us", "µs", "ms", "s", "m", "h", "hr", "d", "w", "wk")
@@ -49,7 +52,7 @@ def _email(text: str) -> bool:
 
 
 def _hostname(text: str) -> bool:
-    if not _HOSTNAME.fullmatch(text) or len(text.encode()) > _MAX_HOSTNAME:
+    if len(text.encode()) > _MAX_HOSTNAME or not compile_regex(_HOSTNAME).matches(text):
         return False
     return all(len(label.encode()) <= _MAX_LABEL for label in text.split("."))
 

@@ -170,10 +170,14 @@ def _enum_test(schema: Mapping[str, Any]) -> Test | None:
 
 
 def in_enum(value: Any, values: Sequence[Any]) -> bool:
-    """Null is never one of the values, as in kube-apiserver."""
+    """As kube-apiserver compares: null is never one of the values, and a number is converted to the type of each."""
     if value is None:
         return False
-    return any(one == value and isinstance(one, bool) == isinstance(value, bool) for one in values)
+    return any(one == _as_type_of(one, value) and isinstance(one, bool) == isinstance(value, bool) for one in values)
+
+
+def _as_type_of(one: Any, value: Any) -> Any:
+    return int(value) if isinstance(value, float) and isinstance(one, int) else value
 
 
 def _combined_test(schema: Mapping[str, Any]) -> Test | None:

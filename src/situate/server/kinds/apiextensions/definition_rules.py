@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from situate.core.cel.libraries.go_urls import URLError, parse_request_uri
 from situate.server.kinds.apiextensions.default_rules import check_defaults
+from situate.server.kinds.apiextensions.expression_rules import check_expressions
 from situate.server.kinds.apiextensions.schema_rules import check_schema
 from situate.server.kinds.apiextensions.structural_rules import (
     EMBEDDED,
@@ -312,6 +313,8 @@ def _check_validation(given: Mapping[str, Any] | None, has_status: bool, path: s
         if len(causes) == before:
             check_defaults(structural(schema), there, causes)
     check_schema(schema, there, causes)
+    if len(causes) == before:
+        check_expressions(structural(schema), there, causes, is_resource=True)
 
 
 # -- subresources, columns and selectable fields -----------------------------------------------------------------------

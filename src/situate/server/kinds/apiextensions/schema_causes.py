@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from situate.server.kinds.field_errors import Causes
 from situate.wire.structural.checks import NO_PATH, SchemaError
+from situate.wire.structural.rules import RuleError
 
 
 def add_schema_errors(errors: Iterable[SchemaError], prefix: str, causes: Causes) -> None:
@@ -25,6 +26,23 @@ def add_schema_errors(errors: Iterable[SchemaError], prefix: str, causes: Causes
                 causes.type_invalid(path, one.value, one.text)
             case "value":
                 causes.invalid(path, one.value, one.text)
+
+
+def add_rule_errors(errors: Iterable[RuleError], prefix: str, causes: Causes) -> None:
+    """Rules of x-kubernetes-validations that an object breaks."""
+    for one in errors:
+        path = _under(prefix, one.path)
+        match one.reason:
+            case "FieldValueForbidden":
+                causes.forbidden(path, one.text)
+            case "FieldValueRequired":
+                causes.required(path, one.text)
+            case "FieldValueDuplicate":
+                causes.duplicate(path, one.value)
+            case _ if one.shows_value:
+                causes.invalid(path, one.value, one.text)
+            case _:
+                causes.invalid_struct(path, one.text)
 
 
 def _under(prefix: str, path: str) -> str:
