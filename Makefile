@@ -52,11 +52,13 @@ demo: $(VENV)/.ready  ## Start a cluster, run things on it, show where they went
 # The tests on a real cluster share it, in one process. They measure time, so nothing else runs beside them. They kill
 # what they talk to, so an unclosed connection at the end of the run is no failure.
 test: $(VENV)/.ready-dev  ## Run the whole test suite
-	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal --ignore=$(KUBE_DIR)
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal --ignore=$(KUBE_DIR) --ignore=tests/browser
 	@$(BIN)/python -m pytest -q -W "ignore::pytest.PytestUnraisableExceptionWarning" $(KUBE_DIR)
 	@for part in $(KUBE_PARTS); do test -x $$part || { \
 		echo "left out: the tests on a real API server and etcd. To run them: make kubernetes test (needs Go, builds for ten minutes)"; \
 		break; }; done
+	@$(BIN)/python -m pytest -q tests/browser
+	@PYTHONPATH=tests $(BIN)/python -c 'from browser.chromium import missing; print("left out: the tests of the page in a browser. To run them: make chromium test") if missing() else None'
 
 check: format-check lint types contracts docs  ## Format, lint, types, import contracts, docs tests
 
@@ -146,6 +148,23 @@ fuzz-crd: $(VENV)/.ready-dev $(KUBE_PARTS)  ## Compare custom resources with kub
 
 kubernetes: $(KUBE_PARTS)  ## Build etcd, kube-apiserver, kube-scheduler, kubectl and kwok to test with, once (needs Go): make kubernetes KUBE=1.37
 	@echo "kubernetes $(KUBE_VERSION): all parts are in $(KUBE_BIN)"
+
+# As root, and where Debian's packages can be reached.
+chromium: $(VENV)/.ready-dev  ## Install Playwright, and Chromium from Debian's packages if there is none, to test the page
+	@$(call quietly,$(BIN)/python -m pip install --disable-pip-version-check --quiet -e '.[browser]')
+	@command -v chromium >/dev/null || { apt-get update -qq && apt-get install -qq -y chromium >/dev/null; }
+	@echo "chromium: $$(chromium --version 2>/dev/null)"
+
+browser: chromium  ## Test the page in a browser
+	@$(BIN)/python -m pytest -q tests/browser
+
+pictures: chromium  ## Take the pictures of the page that the docs show, into docs/pictures
+	@PYTHONPATH=tests $(BIN)/python -m browser.pictures
+
+bench-page: chromium  ## Measure the page on 5,000 nodes and 20,000 pods: first paint, updates, the server's share
+	@PYTHONPATH=tests $(BIN)/python bench/page.py
+
+.PHONY: chromium browser pictures bench-page
 
 helm: $(KUBE_HELM)  ## Build helm, once, for the tests of the chart (needs Go)
 	@echo "helm is in $(KUBE_BIN)"

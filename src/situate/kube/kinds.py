@@ -34,7 +34,7 @@ from situate.core.plugins.pod_topology_spread import PodTopologySpreadArgs
 
 @dataclass(frozen=True, slots=True)
 class WatchedKind:
-    """One kind of object, in all namespaces."""
+    """One kind of object, in all namespaces or in one."""
 
     model: type[Model]
     resource: str
@@ -44,6 +44,8 @@ class WatchedKind:
     field_selector: str = ""
     optional: bool = False
     """The server may not have it: discovery says whether, and in which version. Nothing waits for it."""
+    namespace: str = ""
+    """Only the objects in this namespace; empty: all."""
 
     @property
     def name(self) -> str:
@@ -55,7 +57,8 @@ class WatchedKind:
         return {"fieldSelector": self.field_selector} if self.field_selector else {}
 
     def path(self, version: str) -> str:
-        return f"{self.group_path(version)}/{self.resource}"
+        within = f"/namespaces/{self.namespace}" if self.namespace else ""
+        return f"{self.group_path(version)}{within}/{self.resource}"
 
     def group_path(self, version: str) -> str:
         return f"/apis/{self.group}/{version}" if self.group else f"/api/{version}"

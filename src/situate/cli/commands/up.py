@@ -17,10 +17,12 @@ import click
 from situate.agent.host_security import trust_statement
 from situate.cli.cluster.local import LocalCluster, context_name, is_named
 from situate.cli.commands.server import DEFAULT_PORT, PORT, control_plane_options, settings_of
+from situate.cli.control_plane.page import LOOPBACK, PAGE_FOLDER
 from situate.cli.control_plane.state import read_state
 from situate.cli.options import container_security
 from situate.cli.output.text import plural
 from situate.core.versions import KubernetesRules
+from situate.web.grants import GrantFolder
 
 READY_S: Final = 30.0
 POLL_S: Final = 0.05
@@ -28,6 +30,7 @@ LOG: Final = "server.log"
 LAST_LINES: Final = 5
 FIRST_STEPS: Final = Path(__file__).parents[1] / "examples" / "first-steps.yaml"
 RENAMED: Final = {"directory": "--dir", "names": "--tls-san", "verbosity": "--v", "rules": "--kubernetes-version"}
+MAX_PORT: Final = 65_535
 """Flags that do not have the name of their value."""
 
 
@@ -41,8 +44,9 @@ RENAMED: Final = {"directory": "--dir", "names": "--tls-san", "verbosity": "--v"
 @click.option("--no-scheduler", is_flag=True, help="Start none: for a fleet, or a scheduler of your own.")
 @click.option("--merge-kubeconfig", "merge", is_flag=True, help="Add its context to the kubeconfig that kubectl reads.")
 @click.option("--use-context", "switch", is_flag=True, help="With --merge-kubeconfig: make it the current context.")
+@click.option("--no-web", is_flag=True, help="Do not serve the page.")
 @click.option("--foreground", is_flag=True, help="Run in the foreground; Ctrl-C stops it.")
-def up(foreground: bool, no_scheduler: bool, merge: bool, switch: bool, **flags: Any) -> None:
+def up(foreground: bool, no_scheduler: bool, no_web: bool, merge: bool, switch: bool, **flags: Any) -> None:
     """Start a cluster here: API server, scheduler, controllers and hollow nodes. `situate down` stops it."""
     directory: Path = flags["directory"]
     found = read_state(directory)
@@ -56,6 +60,7 @@ def up(foreground: bool, no_scheduler: bool, merge: bool, switch: bool, **flags:
         raise click.UsageError("--merge-kubeconfig is for a cluster in the background")
     if flags["port"] is None:
         flags["port"] = _free_port(directory, flags["address"])
+    flags["web_port"] = _web_port(flags["port"], flags["web_port"], no_web)
     if foreground:
         from situate.cli.control_plane.process import run
 
@@ -93,6 +98,15 @@ def _is_free(address: str, port: int) -> bool:
         except OSError:
             return False
     return True
+
+
+def _web_port(port: int, given: int | None, no_web: bool) -> int | None:
+    """The page's own port: the one after the API's if that is free, unless another is given."""
+    if no_web:
+        return None
+    if given is not None:
+        return given
+    return port + 1 if 0 < port < MAX_PORT and _is_free(LOOPBACK, port + 1) else 0
 
 
 def _start(directory: Path, flags: dict[str, Any], *, scheduler: bool) -> dict[str, Any]:
@@ -162,6 +176,10 @@ def _say(cluster: LocalCluster, seconds: float, nodes: int, *, machine: bool) ->
     click.echo(f"  situate apply -f {steps}")
     click.echo("  situate get pods -A -o wide")
     click.echo("  situate describe pod too-big        why it waits\n")
+    if cluster.state and cluster.state.get("page"):
+        token = GrantFolder(cluster.directory / PAGE_FOLDER).create()
+        click.echo("Watch it in a browser. This link works once; `situate web --login` prints another:\n")
+        click.echo(f"  {cluster.state['page']}/login#{token}\n")
     click.echo(f"`situate status` shows its state; `{_down(cluster.directory)}` stops it, and keeps what it stored.")
 
 

@@ -17,6 +17,7 @@ from typing import Any, Final, Protocol, TypeAlias
 from situate.cli.cluster.connection import KUBECONFIG, loop_factory
 from situate.cli.cluster.local import context_name
 from situate.cli.control_plane.backups import finish_restore
+from situate.cli.control_plane.page import PagePort
 from situate.cli.control_plane.parts import (
     hollow_fleet,
     kubelet_tls,
@@ -127,14 +128,14 @@ async def _run(settings: ControlPlaneSettings) -> int:
         loop.add_signal_handler(number, stopping.set)
     settings.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
-        async with _open(settings) as (server, supervisor, registered):
+        async with _open(settings) as (server, supervisor, registered, page):
             tasks = [
                 asyncio.create_task(stopping.wait(), name="signals"),
                 asyncio.create_task(supervisor.run(), name="supervisor"),
             ]
             await _until_registered(registered, tasks)
             gc.freeze()  # what exists by now stays: the collector need not look at it again
-            write_state(settings.directory, server.url)
+            write_state(settings.directory, server.url, page)
             kubeconfig = settings.directory / KUBECONFIG
             _log.info("The control plane is ready", url=server.url, kubeconfig=str(kubeconfig))
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -155,8 +156,9 @@ async def _until_registered(registered: asyncio.Event, others: Sequence[asyncio.
 
 
 @asynccontextmanager
-async def _open(settings: ControlPlaneSettings) -> AsyncIterator[tuple[Server, Supervisor, asyncio.Event]]:
-    """The server, the supervisor of the parts that run beside it, and whether the hollow nodes are registered."""
+async def _open(settings: ControlPlaneSettings) -> AsyncIterator[tuple[Server, Supervisor, asyncio.Event, str]]:
+    """The server, the supervisor of the parts that run beside it, whether the hollow nodes are registered, and the
+    address of the page."""
     async with AsyncExitStack() as stack:
         # 1. The store.
         where = settings.store or str(settings.directory / STORE_FILE)
@@ -187,6 +189,7 @@ async def _open(settings: ControlPlaneSettings) -> AsyncIterator[tuple[Server, S
         parts.append(Part("certificates", lambda: renew_certificates(settings, identity, tls, to_kubelets, renewed)))
         if settings.process_node:
             parts.append(Part("machine-node", lambda: machine_agent(settings, registry, nodes, identity.tokens).run()))
+        page_url = _add_page(settings, parts, stack)
 
         def keep_kubeconfig() -> None:
             path, context = settings.directory / KUBECONFIG, context_name(settings.directory)
@@ -209,7 +212,17 @@ async def _open(settings: ControlPlaneSettings) -> AsyncIterator[tuple[Server, S
         )
         stack.push_async_callback(server.stop)
         keep_kubeconfig()
-        yield server, supervisor, registered
+        yield server, supervisor, registered, page_url
+
+
+def _add_page(settings: ControlPlaneSettings, parts: list[Part], stack: AsyncExitStack) -> str:
+    """The address of the page; empty if it is not served."""
+    if settings.web_port is None:
+        return ""
+    page = PagePort(settings.directory, settings.web_port)
+    stack.callback(page.close)
+    parts.append(Part("page", page.run))
+    return page.url
 
 
 async def _open_registry(

@@ -31,6 +31,8 @@ class ControlPlaneSettings:
     port: int = 0
     names: tuple[str, ...] = ()
     """Other names of this server: in its certificate, and allowed in Host."""
+    web_port: int | None = None
+    """The port of the page; 0: any free one; None: there is no page."""
     scheduler: bool = True
     controllers: bool = True
     config: KubeSchedulerConfiguration | None = None

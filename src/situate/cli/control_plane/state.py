@@ -69,10 +69,11 @@ def _identity(pid: int) -> str | None:
     return f"{boot}/{stat.rpartition(')')[2].split()[_START_TIME]}"
 
 
-def write_state(directory: Path, url: str) -> None:
-    """Atomically: `situate up` waits for this file."""
+def write_state(directory: Path, url: str, page: str = "") -> None:
+    """Atomically: `situate up` waits for this file. `page` is the address of the page, if it is served."""
     pid = os.getpid()
-    state = {"pid": pid, "process": _identity(pid), "url": url, "version": __version__, "started": time.time()}
+    made = {"version": __version__, "started": time.time()}
+    state = {"pid": pid, "process": _identity(pid), "url": url, "page": page, **made}
     new = directory / f"{STATE}.new"
     new.write_text(json.dumps(state))
     new.replace(directory / STATE)

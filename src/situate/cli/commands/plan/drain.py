@@ -39,7 +39,7 @@ def drain(
     rules = DrainRules(read.local, force=force, delete_emptydir_data=delete_emptydir_data)
     found = drained(read.sandbox(), names, rules)
     price = read.hourly_price(names)
-    show(_lines(found, price), _values(found, price), plan_notes(read, budgets=True), asked.output)
+    show(_lines(found, price), drain_values(found, price), plan_notes(read, budgets=True), asked.output)
     if not found.complete:
         sys.exit(NOT_ALL)
 
@@ -87,7 +87,7 @@ def _remark(one: Any) -> str:
     return "; ".join(parts)
 
 
-def _values(found: DrainResult, price: dict[str, str] | None) -> dict[str, Any]:
+def drain_values(found: DrainResult, price: dict[str, str] | None) -> dict[str, Any]:
     return {
         "nodes": list(found.nodes),
         "complete": found.complete,

@@ -65,7 +65,7 @@ def fit(
     money = None if before is None or after is None else (before, after)
     notes = plan_notes(read, budgets=False, pods=[one.pod]) + _notes(one.pod, read, waiting_first) + changes
     lines = _lines(found, subject, waiting, money)
-    show(lines, _values(found, subject, waiting, money), notes, asked.output)
+    show(lines, fit_values(found, subject, waiting, money), notes, asked.output)
     if found.count < at_least:
         sys.exit(TOO_FEW)
 
@@ -116,7 +116,7 @@ def _lines(
     return lines
 
 
-def _values(
+def fit_values(
     found: FitResult, subject: str, waiting: list[tuple[str, str]], money: tuple[NodeCost, NodeCost] | None
 ) -> dict[str, Any]:
     return {

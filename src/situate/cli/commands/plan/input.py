@@ -282,11 +282,16 @@ def _require_one(read: PlanInput, what: str, spaces: Sequence[str], space: str |
 
 def workloads_in(files: Sequence[str], read: PlanInput) -> list[PodWorkload]:
     """All workloads of some files, whose claims and templates of claims become known. Raises BadInput, InputError."""
-    manifests = list(unique(read_manifests(files)))
+    return workloads_of(read_manifests(files), read, ", ".join(files))
+
+
+def workloads_of(given: Iterable[Manifest], read: PlanInput, where: str) -> list[PodWorkload]:
+    """The same for manifests that were read; `where` is their name for people."""
+    manifests = list(unique(given))
     _learn_devices([one for one in manifests if one.group_and_kind[0] == DEVICES], read)
     found = [_workload(one, read) for one in manifests if one.group_and_kind in WORKLOADS]
     if not found:
-        raise BadInput(f"{', '.join(files)}: no Pod and no workload found")
+        raise BadInput(f"{where}: no Pod and no workload found")
     return found
 
 

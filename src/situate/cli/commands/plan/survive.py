@@ -53,7 +53,7 @@ def survive(asked: PlanOptions, workload: str | None, by: tuple[str, ...], nodes
     if not by and not any(one.by == ZONE for one in found) and found:
         notes.append(f"no node has the label {ZONE}: zones were not tried")
     subject = None if named is None else named.text
-    show(_lines(found, watched, subject), _values(found, watched, subject), notes, asked.output)
+    show(_lines(found, watched, subject), survive_values(found, watched, subject), notes, asked.output)
     if any(_lost(one, watched) for one in found):
         sys.exit(LOST)
 
@@ -137,7 +137,7 @@ def _word(by: str) -> str:
     return next((word for word, key in LABELS.items() if key == by), by)
 
 
-def _values(found: Sequence[Loss], watched: dict[str, None] | None, subject: str | None) -> dict[str, Any]:
+def survive_values(found: Sequence[Loss], watched: dict[str, None] | None, subject: str | None) -> dict[str, Any]:
     return {
         "subject": subject or "everything",
         "survives": not any(_lost(one, watched) for one in found),

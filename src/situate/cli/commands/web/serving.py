@@ -1,0 +1,172 @@
+"""Serves the page: in the foreground, or as the process that `situate up` starts when a browser connects."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import ssl
+import sys
+import tempfile
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import click
+
+from situate.cli.cluster.connection import loop_factory, until_stopped
+from situate.cli.commands.web.desk import CommandDesk
+from situate.cli.control_plane.page import PAGE_FOLDER, SOCKET
+from situate.kube.access import Access
+from situate.kube.serving_certificate import self_signed
+from situate.kube.tls import pem_files
+from situate.loop.logs import Log, Logging, set_up
+from situate.loop.watched import WatchedFile
+from situate.server.identity.pki.authority import SERVER
+from situate.server.identity.setup import AUTHORITY
+from situate.web.grants import GrantFolder
+from situate.web.server import PageServer, PageSettings
+from situate.wire.errors import InputError
+
+IDLE_S: Final = 15 * 60.0
+"""How long a process that `situate up` started stays when nobody is logged in. The next connection starts another."""
+CHECK_S: Final = 5.0
+CERTIFICATE_S: Final = 60.0
+"""How often to look for a renewed certificate."""
+ANY_ADDRESS: Final = ("0.0.0.0", "::", "")
+
+_log = Log(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageOptions:
+    """What the flags amount to."""
+
+    access: Access
+    address: str
+    port: int
+    names: tuple[str, ...]
+    certificate: Path | None
+    key: Path | None
+    user: str
+    groups: tuple[str, ...]
+    namespace: str
+    directory: Path | None
+
+
+def serve_page(options: PageOptions) -> None:
+    """Until stopped. Raises InputError."""
+    set_up(Logging())
+    handed = os.environ.pop(SOCKET, "")
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        if handed:
+            runner.run(until_stopped(lambda: _activated(options, socket.socket(fileno=int(handed)))))
+        else:
+            runner.run(until_stopped(lambda: _foreground(options)))
+
+
+# ── in the foreground ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def _foreground(options: PageOptions) -> None:
+    """Print a link, and a new one whenever the last was used."""
+    listening = _listen(options.address, options.port)
+    with tempfile.TemporaryDirectory(prefix="situate-web-") as folder:
+        grants = GrantFolder(Path(folder))
+        host = "localhost" if options.address in ANY_ADDRESS else options.address
+        url = f"https://{options.names[0] if options.names else host}:{listening.getsockname()[1]}"
+
+        def say_link() -> None:
+            token = grants.create(options.user, options.groups, options.namespace)
+            click.echo(f"{url}/login#{token}")
+
+        tls, _ = _context(options)
+        async with PageServer(_settings(options, grants, tls, say_link), listening):
+            click.echo(f"The page of {options.access.server}. This link works once, for 15 minutes:\n")
+            say_link()
+            await asyncio.Event().wait()
+
+
+def _listen(address: str, port: int) -> socket.socket:
+    try:
+        return socket.create_server((address, port), family=socket.AF_INET6 if ":" in address else socket.AF_INET)
+    except OSError as error:
+        raise InputError(f"{address}:{port} cannot be listened on: {error.strerror}; --port chooses another") from None
+
+
+# ── behind `situate up` ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def _activated(options: PageOptions, listening: socket.socket) -> None:
+    """Until the control plane ends, or nobody was logged in for a while."""
+    if options.directory is None:
+        raise InputError(f"{SOCKET} needs --cluster")
+    tls, file = _context(options)
+    settings = _settings(options, GrantFolder(options.directory / PAGE_FOLDER), tls, lambda: None)
+    async with PageServer(settings, listening) as server:
+        parent = asyncio.get_running_loop().run_in_executor(None, sys.stdin.buffer.read)
+        works: list[Callable[[], Awaitable[None]]] = [lambda: _until_idle(server), lambda: _renewed(tls, file)]
+        tasks = [asyncio.ensure_future(work()) for work in works]
+        await asyncio.wait([parent, tasks[0]], return_when=asyncio.FIRST_COMPLETED)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    os._exit(0)  # the thread that reads stdin never ends by itself
+
+
+async def _until_idle(server: PageServer) -> None:
+    idle_s = 0.0
+    while idle_s < IDLE_S:
+        await asyncio.sleep(CHECK_S)
+        idle_s = idle_s + CHECK_S if server.idle else 0.0
+
+
+async def _renewed(tls: ssl.SSLContext, file: Path | None) -> None:
+    watched = WatchedFile(file) if file is not None else None
+    while True:
+        await asyncio.sleep(CERTIFICATE_S)
+        if watched is not None and watched.changed():
+            try:
+                tls.load_cert_chain(watched.path)
+            except (ssl.SSLError, OSError) as error:
+                _log.error("The new certificate cannot be used, the old one stays", err=str(error))
+
+
+# ── both ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _settings(
+    options: PageOptions, grants: GrantFolder, tls: ssl.SSLContext, on_login: Callable[[], None]
+) -> PageSettings:
+    return PageSettings(
+        own=options.access,
+        desk=CommandDesk(),
+        grants=grants,
+        tls=tls,
+        cluster=options.access.where or options.access.server,
+        names=(*options.names, *(() if options.address in ANY_ADDRESS else (options.address,))),
+        on_login=on_login,
+    )
+
+
+def _context(options: PageOptions) -> tuple[ssl.SSLContext, Path | None]:
+    """The certificate of the flags, the cluster's own, or one that we make; and its file, if that may be renewed."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
+    if (options.certificate is None) != (options.key is None):
+        raise InputError("--tls-cert-file and --tls-private-key-file must be given together")
+    try:
+        if options.certificate is not None:
+            context.load_cert_chain(options.certificate, options.key)
+            return context, None
+        if options.directory is not None:
+            file = options.directory / AUTHORITY / SERVER
+            context.load_cert_chain(file)
+            return context, file
+        with pem_files(*self_signed("situate-web")) as (certificate, key):
+            context.load_cert_chain(certificate, key)
+    except ssl.SSLError as error:
+        raise InputError(f"the certificate cannot be used: {error}") from None
+    return context, None

@@ -1,0 +1,53 @@
+"""Every limit of the page's server. docs/WEB.md explains those that a user may meet."""
+
+from typing import Final
+
+GRANT_S: Final = 15 * 60.0
+"""How long a login link is valid. It works once."""
+MAX_GRANTS: Final = 100
+"""Login links that are made and not used."""
+LOGIN_S: Final = 8 * 3_600.0
+"""How long a login lasts, whatever its user does."""
+MAX_LOGINS: Final = 200
+"""Logins at the same time; a new one ends the oldest."""
+LOGIN_TRIES: Final = 30
+LOGIN_TRIES_S: Final = 60.0
+"""How many attempts to log in may fail in so many seconds, of all clients together."""
+
+MAX_MODELS: Final = 8
+"""Different users whose view of the cluster is kept at the same time; each takes the memory of a scheduler."""
+LINGER_S: Final = 60.0
+"""How long a model stays when its last reader has left: until the reader reloads the page, say."""
+START_S: Final = 20.0
+"""How long a reader waits for the first list of nodes and pods."""
+RECHECK_S: Final = 30.0
+"""How often we ask whether the user may still read what the model shows."""
+FLUSH_S: Final = 0.15
+"""The shortest time between two updates; what changes meanwhile is sent together."""
+FIRST_FLUSH_S: Final = 0.01
+"""How long the first change after a quiet time waits for those that come with it."""
+
+MAX_STREAMS: Final = 100
+MAX_STREAMS_PER_LOGIN: Final = 12
+"""Open pages."""
+KEEP_ALIVE_S: Final = 20.0
+"""How often a silent stream sends a comment, so that neither side takes the other for gone."""
+WRITE_S: Final = 30.0
+"""How long a reader may take nothing before its stream is closed. A slow one gets fewer, larger updates."""
+
+MAX_WAITING: Final = 400
+"""Rows of what waits; pods of one workload with one reason share a row."""
+WAITING_S: Final = 1.0
+"""How often the rows are computed again at most."""
+MAX_PLACEMENTS: Final = 500
+"""Placements that are kept, the newest."""
+MAX_GROUPS: Final = 400
+"""Gangs that are shown."""
+MAX_PODS_OF_NODE: Final = 500
+
+MAX_BODY_BYTES: Final = 256 << 10
+"""Of a request: a manifest, at most."""
+MAX_QUESTIONS: Final = 2
+"""Questions that are answered at the same time, of all users; others wait."""
+QUESTION_S: Final = 60.0
+"""How long a question may wait and take."""
