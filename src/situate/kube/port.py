@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, TypeVar, assert_never
 
 from situate.core.changes import BindDone, BindFailed, EvictDone, EvictFailed, PodRef
@@ -90,6 +90,9 @@ class KubeSchedulingPort:
         if isinstance(answer, BindDone):
             self._status.forget(bind.pod)
         return answer
+
+    async def bind_each(self, binds: Sequence[tuple[Bind, Pod | None]]) -> Sequence[BindDone | BindFailed]:
+        return [await self.bind(bind, pod) for bind, pod in binds]
 
     async def note(self, note: PodNote, superseded: Callable[[], bool]) -> WriteOutcome:
         return await self._status.write(note, superseded)

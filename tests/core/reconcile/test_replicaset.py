@@ -1,8 +1,13 @@
 """ReplicaSets: as many pods as they say, and whose pods are whose."""
 
+from collections.abc import Sequence
+from typing import Any
+
 from core.reconcile.world import World, condition, is_live, manifest, template, workload
 from situate.core.model.apps import ManagedReplicaSet
+from situate.core.model.managed import ManagedPod
 from situate.core.reconcile.effects import CreateObject, UpdateStatus
+from situate.core.reconcile.objects import ObjectIndex
 from situate.core.reconcile.replicaset import replica_set
 
 
@@ -144,3 +149,34 @@ def test_a_selector_that_matches_everything_is_not_acted_on() -> None:
     world.create(manifest("ReplicaSet", "web", selector={}, replicas=3, template=template()))
     assert world.settle() == 0
     assert world.pods() == []
+
+
+class Counting(ObjectIndex):
+    """Counts the pods that are read one by one."""
+
+    __slots__ = ("read",)
+
+    def __init__(self, *objects: Any) -> None:
+        self.read = 0
+        super().__init__(objects)
+
+    def controlled(self, kind: type[Any], namespace: str, uid: str) -> Sequence[Any]:
+        found = super().controlled(kind, namespace, uid)
+        self.read += len(found)
+        return found
+
+
+def test_a_call_reads_no_pod_unless_one_has_to_go() -> None:
+    world = World()
+    world.create(workload("ReplicaSet", replicas=20))
+    world.run(5)
+    one = world.held.get(ManagedReplicaSet, "default", "web")
+    assert one is not None
+    counting = Counting(one, *world.held.among(ManagedPod))
+    assert replica_set(one, counting, world.now).effects == ()
+    assert counting.read == 0
+    world.patch("ReplicaSet", "web", {"spec": {"replicas": 21}})
+    more = world.held.get(ManagedReplicaSet, "default", "web")
+    assert more is not None
+    assert [one for one in replica_set(more, counting, world.now).effects if isinstance(one, CreateObject)]
+    assert counting.read == 0

@@ -20,8 +20,9 @@ from situate.core.reconcile.effects import (
 )
 from situate.loop.controllers.cache import Collect, ControllerCache, Empty, Reconcile, ServedKind
 from situate.loop.controllers.event_limit import BURST
+from situate.loop.controllers.performing import EFFECTS
 from situate.loop.controllers.port import RefusedError, WriteResult
-from situate.loop.controllers.runner import EFFECTS, WORKERS, Runner
+from situate.loop.controllers.runner import WORKERS, Runner
 
 DEPLOYMENTS = ServedKind("apps/v1", "Deployment", "deployments")
 REPLICA_SETS = ServedKind("apps/v1", "ReplicaSet", "replicasets")

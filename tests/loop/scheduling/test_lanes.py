@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from situate.loop.logs import KEYS
-from situate.loop.scheduling.lanes import Lanes
+from situate.loop.scheduling.lanes import Lanes, Together
 
 
 @dataclass
@@ -209,5 +209,39 @@ def test_cancelling_stops_what_is_under_way(limit: int) -> None:
         await lanes.cancel()
         assert await lanes.idle(5)
         assert diary.done == []
+
+    play(scenario)
+
+
+def test_work_of_a_kind_may_be_done_several_pieces_at_a_time_but_one_of_each_key() -> None:
+    async def scenario(diary: Diary) -> None:
+        sizes: list[list[str]] = []
+
+        async def run_all(jobs: list[Job]) -> None:
+            sizes.append([job.name for job in jobs])
+            await asyncio.gather(*(job.run() for job in jobs))
+
+        lanes: Lanes[Job] = Lanes({"a": Together(8, 4, run_all)})
+        for at in range(10):
+            lanes.put(f"{min(at, 8)}", Job(f"{at}", diary))
+        assert await lanes.idle(5)
+        assert sizes == [["0", "1", "2", "3"], ["4", "5", "6", "7"], ["8"], ["9"]]
+        assert diary.most <= 8
+
+    play(scenario)
+
+
+def test_work_done_together_that_fails_leaves_the_rest_of_each_lane() -> None:
+    async def scenario(diary: Diary) -> None:
+        async def run_all(jobs: list[Job]) -> None:
+            await asyncio.gather(*(job.run() for job in jobs))
+
+        lanes: Lanes[Job] = Lanes({"a": Together(2, 2, run_all)})
+        lanes.put("x", Job("0", diary, error=ValueError("no")))
+        lanes.put("y", Job("1", diary))
+        lanes.put("x", Job("2", diary))
+        assert await lanes.idle(5)
+        assert diary.done[-1] == "2"
+        assert not lanes.busy
 
     play(scenario)

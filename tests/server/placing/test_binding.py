@@ -12,7 +12,7 @@ from server.placing.world import tell as in_memory
 from situate.server.errors import StatusError
 from situate.server.http.ports import CreateRequest
 from situate.server.placing.bind_transaction import LEASE, LEASES, PODS
-from situate.server.placing.binding import with_condition
+from situate.server.placing.binding import BindRequest, with_condition
 from situate.server.placing.decisions import PLACEMENT_DECISIONS
 from situate.server.placing.specials import specials
 from situate.server.placing.write_request import CacheReader
@@ -350,6 +350,59 @@ def test_of_many_binds_to_one_node_at_once_as_many_succeed_as_there_is_room_for(
         assert len(refused) == 8
         assert all("cpu: asked 1, free 0, allocatable 4" in one.message for one in refused)
         assert len(world.on()) == 4
+        assert (await witnessed(world.store)).problems == []
+
+    tell(story)
+
+
+def test_binds_made_together_have_every_check_and_an_answer_each(tell: Tell) -> None:
+    async def story(world: World) -> None:
+        await world.node(cpu="2")
+        await world.node("n2", unschedulable=True)
+        await world.node("n3")
+        for at in range(6):
+            await world.pod(f"p{at}")
+        await world.binder.bind("default", "p5", "n3")
+        nodes = ["n1", "n1", "n1", "n2", "n3", "n1", "none"]
+        names = ["p0", "p1", "p2", "p3", "p4", "p5", "p3"]
+        asked = [BindRequest(namespace="default", name=one, node=on) for one, on in zip(names, nodes, strict=True)]
+        before = await world.store.revision()
+        outcomes = await world.binder.bind_each(asked)
+        assert [one is None for one in outcomes] == [True, True, False, False, True, False, False]
+        assert all(isinstance(one, StatusError) for one in outcomes if one is not None)
+        assert len(world.on()) == 2
+        assert await world.store.revision() == before + 3, "each bind has a revision of its own"
+        assert (await witnessed(world.store)).problems == []
+
+    tell(story)
+
+
+def test_a_bind_made_twice_among_others_has_the_same_answer_and_writes_nothing(tell: Tell) -> None:
+    async def story(world: World) -> None:
+        await world.node()
+        pod = await world.pod()
+        asked = BindRequest(namespace="default", name="p", node="n1", uid=pod.uid, binding_version=1)
+        assert await world.binder.bind_each([asked]) == [None]
+        before = await world.store.revision()
+        assert await world.binder.bind_each([asked, asked]) == [None, None]
+        assert await world.store.revision() == before
+
+    tell(story)
+
+
+def test_two_callers_that_bind_to_the_same_nodes_together_do_not_wait_for_each_other(tell: Tell) -> None:
+    async def story(world: World) -> None:
+        for node in ("n1", "n2", "n3"):
+            await world.node(node, cpu="4")
+        for at in range(12):
+            await world.pod(f"p{at}")
+
+        def asked(first: int) -> list[BindRequest]:
+            return [BindRequest(namespace="default", name=f"p{first + at}", node=f"n{at % 3 + 1}") for at in range(6)]
+
+        async with asyncio.timeout(30):
+            outcomes = await asyncio.gather(world.binder.bind_each(asked(0)), world.binder.bind_each(asked(6)))
+        assert [one for each in outcomes for one in each] == [None] * 12
         assert (await witnessed(world.store)).problems == []
 
     tell(story)

@@ -1,13 +1,13 @@
-"""Changes of several objects at once."""
+"""Changes and creations of several objects at once."""
 
 import asyncio
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from server.registry.stories import ANN, CONFIG_MAP, NODE, World, config_map, tell
+from server.registry.stories import ANN, CONFIG_MAP, NODE, World, config_map, pod, tell
 from situate.server.errors import StatusError, bad_request
-from situate.server.registry.batch import Modification
+from situate.server.registry.batch import Creation, Modification
 from situate.server.registry.cache import Cache
 from situate.server.registry.stored_object import StoredObject
 from situate.server.requests import Object, Target
@@ -250,3 +250,62 @@ def test_modify_and_modify_each_race_and_lose_nothing() -> None:
         assert await numbers(world) == ["3", "3", "3"]
 
     tell(story)
+
+
+POD = BY_KIND["v1", "Pod"]
+
+
+def new(obj: Object) -> Creation:
+    return Creation(Target(BY_KIND[obj["apiVersion"], obj["kind"]], "default"), obj)
+
+
+def without_own(obj: Object) -> Object:
+    """Without what every object has of its own."""
+    meta = {key: value for key, value in obj["metadata"].items() if key not in ("name", "uid", "resourceVersion")}
+    return {**obj, "metadata": meta}
+
+
+def test_objects_created_together_are_as_if_each_had_been_created_alone() -> None:
+    async def story(world: World) -> None:
+        alone = await world.create(pod("alone", labels={"app": "web"}))
+        made = await world.registry.create_each([new(pod(name, labels={"app": "web"})) for name in NAMES], ANN)
+        found = [one.object(POD) for one in made if isinstance(one, StoredObject)]
+        assert [one["metadata"]["name"] for one in found] == list(NAMES)
+        assert [without_own(one) for one in found] == [without_own(alone)] * 3
+        assert len({one["metadata"]["uid"] for one in found}) == 3
+        assert len({one["metadata"]["resourceVersion"] for one in found}) == 3, "each has a revision of its own"
+        for one in found:
+            assert await world.get(POD, one["metadata"]["name"]) == one
+
+    tell(story)
+
+
+def test_what_goes_wrong_with_one_new_object_stays_with_it() -> None:
+    async def story(world: World) -> None:
+        await world.create(pod("b"))
+        given = [pod("a"), pod("b"), pod("Not A Name"), config_map("m"), pod("c", labels={"app": "-"}), pod("d")]
+        made = await world.registry.create_each([new(one) for one in given], ANN)
+        codes = [one.code if isinstance(one, StatusError) else one.__class__.__name__ for one in made]
+        assert codes == ["StoredObject", 409, 422, "StoredObject", 422, "StoredObject"]
+
+    tell(story)
+
+
+def test_a_store_that_does_not_answer_is_the_answer_of_every_new_object() -> None:
+    class Closed(MemoryStore):
+        closed = False
+
+        async def commit(self, guards: Iterable[Guard], writes: Iterable[Write]) -> Outcome:
+            if self.closed:
+                raise UnavailableError("no answer")
+            return await super().commit(guards, writes)
+
+    store = Closed()
+
+    async def story(world: World) -> None:
+        await world.create(pod("first"))
+        store.closed = True
+        made = await world.registry.create_each([new(pod(name)) for name in NAMES], ANN)
+        assert all(isinstance(one, StatusError) and one.code >= 500 for one in made)
+
+    tell(story, store=store)

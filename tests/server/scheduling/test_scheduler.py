@@ -313,7 +313,7 @@ def test_the_metrics_of_a_scheduler_count_work_in_flight_and_failures() -> None:
                 return await note(*args, **options)
 
             world.registry.modify = slow  # type: ignore[method-assign]
-            world.binder.bind = broken  # type: ignore[method-assign]
+            world.binder.bind_one = broken  # type: ignore[method-assign]
             running = asyncio.create_task(scheduler.run())
             await world.pod("large", cpu="2")
             await until(lambda: bool(seen))
@@ -354,7 +354,7 @@ def test_a_bind_whose_answer_was_lost_is_answered_when_it_is_asked_for_again() -
         assert isinstance(refused, BindFailed)
         assert refused.final
         assert 'is already assigned to node "n1"' in refused.problem
-        world.binder.bind = broken  # type: ignore[method-assign]
+        world.binder.bind_one = broken  # type: ignore[method-assign]
         performer.perform([Bind(ref, "n1", 4)])
         await until(lambda: len(told) == 4)
         assert isinstance(told[-1], BindFailed)

@@ -6,9 +6,9 @@ the same objects give the same effects.
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from operator import itemgetter
 from typing import Any, Final, Protocol, TypeVar, cast
 
 import msgspec
@@ -30,6 +30,7 @@ from situate.core.model.managed import (
 from situate.core.model.managed_node import ManagedNode
 from situate.core.model.stored import Owner, Raw, StoredMeta, controller_of
 from situate.core.reconcile.effects import ObjectRef, RecordEvent, UpdateObject, UpdateStatus
+from situate.core.reconcile.pod_counts import NO_PODS, PodCounts
 
 
 class ManagedObject(Protocol):
@@ -74,6 +75,9 @@ class ObjectLister(Protocol):
     def controlled(self, kind: type[K], namespace: str, uid: str) -> Sequence[K]:
         """The objects in a namespace whose controller has this uid; with "", those without a controller."""
 
+    def pod_counts(self, namespace: str, uid: str) -> PodCounts:
+        """The counts of the pods that `controlled` has."""
+
     def on_node(self, node: str) -> Sequence[ManagedPod]:
         """The pods bound to a node."""
 
@@ -111,29 +115,31 @@ def to_json(part: Model, *always: str) -> dict[str, Any]:
 
 
 class _Sorted:
-    """Objects sorted by name."""
+    """Objects by name. They are sorted when somebody reads them: most changes come between two reads."""
 
-    __slots__ = ("by_name", "names")
+    __slots__ = ("_in_order", "by_name")
 
     def __init__(self) -> None:
         self.by_name: dict[str, Any] = {}
-        self.names: list[str] = []
+        self._in_order = True
 
     def put(self, name: str, obj: Any) -> None:
         if name not in self.by_name:
-            insort(self.names, name)
+            self._in_order = False
         self.by_name[name] = obj
 
     def drop(self, name: str) -> None:
         del self.by_name[name]
-        del self.names[bisect_left(self.names, name)]
 
     def all(self) -> list[Any]:
-        return [self.by_name[name] for name in self.names]
+        if not self._in_order:
+            self.by_name = dict(sorted(self.by_name.items(), key=itemgetter(0)))
+            self._in_order = True
+        return list(self.by_name.values())
 
 
 class ObjectIndex:
-    __slots__ = ("_by_claim", "_by_namespace", "_by_node", "_by_owner")
+    __slots__ = ("_by_claim", "_by_namespace", "_by_node", "_by_owner", "_counts")
 
     def __init__(self, objects: Iterable[Any] = ()) -> None:
         self._by_namespace: dict[type, dict[str, _Sorted]] = {}
@@ -141,6 +147,8 @@ class ObjectIndex:
         self._by_node: dict[str, dict[tuple[str, str], ManagedPod]] = {}
         self._by_claim: dict[tuple[type, str, str], dict[str, None]] = {}
         """Names of pods, by the claims and templates that they name."""
+        self._counts: dict[tuple[str, str], PodCounts] = {}
+        """Of the pods in a namespace, by the uid of their controller."""
         for one in objects:
             self.put(one)
 
@@ -151,11 +159,26 @@ class ObjectIndex:
         old: Any = self.get(kind, namespace, name)
         if old is not None and _owner_key(old) != owner:
             self.drop(kind, namespace, name)
+            old = None
         _sorted_at(self._by_namespace.setdefault(kind, {}), namespace).put(name, obj)
         _sorted_at(self._by_owner, owner).put(name, obj)
         if kind is ManagedPod:
+            self._count(owner[2], old, obj)
             self._place(old, obj)
             self._name_claims(old, obj)
+
+    def _count(self, uid: str, old: ManagedPod | None, new: ManagedPod | None) -> None:
+        """Update the counts of the pods of one controller."""
+        pod = new or old
+        if pod is None:
+            return
+        where = (pod.metadata.namespace, uid)
+        counts = self._counts.get(where)
+        if counts is None:
+            counts = self._counts[where] = PodCounts()
+        counts.replace(old, new)
+        if not counts:
+            del self._counts[where]
 
     def _place(self, old: ManagedPod | None, new: ManagedPod | None) -> None:
         """Update the index of pods by node."""
@@ -187,13 +210,14 @@ class ObjectIndex:
             return
         spaces, owner = self._by_namespace[kind], _owner_key(old)
         if kind is ManagedPod:
+            self._count(owner[2], old, None)
             self._place(old, None)
             self._name_claims(old, None)
         spaces[namespace].drop(name)
         self._by_owner[owner].drop(name)
-        if not spaces[namespace].names:
+        if not spaces[namespace].by_name:
             del spaces[namespace]
-        if not self._by_owner[owner].names:
+        if not self._by_owner[owner].by_name:
             del self._by_owner[owner]
 
     def get(self, kind: type[T], namespace: str, name: str) -> T | None:
@@ -209,6 +233,9 @@ class ObjectIndex:
     def controlled(self, kind: type[K], namespace: str, uid: str) -> Sequence[K]:
         found = self._by_owner.get((kind, namespace, uid))
         return [] if found is None else found.all()
+
+    def pod_counts(self, namespace: str, uid: str) -> PodCounts:
+        return self._counts.get((namespace, uid), NO_PODS)
 
     def on_node(self, node: str) -> Sequence[ManagedPod]:
         return [pod for _, pod in sorted(self._by_node.get(node, {}).items())]

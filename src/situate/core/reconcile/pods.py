@@ -1,7 +1,10 @@
 """Predicates of a pod, the order of deletion, and new pods."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
+
+import msgspec
 
 from situate.core.model.integers import parse_int32
 from situate.core.model.managed import ManagedPod
@@ -9,7 +12,6 @@ from situate.core.model.refs import Millis
 from situate.core.model.stored import Condition, Owner, PodTemplateSpec, condition_of
 from situate.core.reconcile.api_values import SECOND, parse_time
 from situate.core.reconcile.effects import CreateObject, ObjectRef, ResultBuilder
-from situate.core.reconcile.objects import to_json
 
 SUCCEEDED, FAILED = "Succeeded", "Failed"
 _FINISHED = (SUCCEEDED, FAILED)
@@ -130,7 +132,7 @@ def new_pod(
     generate_name: str = "",
 ) -> CreateObject:
     """A pod of a template. Labels and annotations are added; `spec` replaces fields."""
-    meta: dict[str, Any] = {"name": name, "namespace": namespace, "ownerReferences": [to_json(owner)]}
+    meta: dict[str, Any] = {"name": name, "namespace": namespace, "ownerReferences": [_owner_json(owner)]}
     if generate_name:
         meta["generateName"] = generate_name
     said = {
@@ -141,3 +143,10 @@ def new_pod(
     meta.update((key, value) for key, value in said.items() if value)
     body = {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": {**template.spec, **(spec or {})}}
     return CreateObject(ObjectRef("v1", "Pod", namespace, name), body)
+
+
+@lru_cache(maxsize=256)
+def _owner_json(owner: Owner) -> dict[str, Any]:
+    """The pods of one call have the same owner, and nobody changes the body of an effect."""
+    found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(owner))
+    return found

@@ -6,11 +6,12 @@ from itertools import islice
 from msgspec.structs import replace
 
 from situate.core.model.apps import ManagedReplicaSet, ReplicaSetStatus
+from situate.core.model.labels import Selector
 from situate.core.model.managed import ManagedPod
 from situate.core.model.refs import Millis
 from situate.core.model.stored import Condition, condition_of, controller_of
 from situate.core.reconcile.adoption import claim, selector_of
-from situate.core.reconcile.api_values import format_time, without_condition
+from situate.core.reconcile.api_values import SECOND, format_time, parse_time, without_condition
 from situate.core.reconcile.effects import (
     BURST,
     DeleteObject,
@@ -20,41 +21,49 @@ from situate.core.reconcile.effects import (
 )
 from situate.core.reconcile.naming import fresh_names
 from situate.core.reconcile.objects import ObjectLister, controller_ref, normal_event, ref_of, update_status
-from situate.core.reconcile.pods import (
-    deletion_order,
-    is_active,
-    is_available,
-    is_ready,
-    is_terminating,
-    new_pod,
-    requeue_when_available,
-)
+from situate.core.reconcile.pod_counts import LabelledPods
+from situate.core.reconcile.pods import deletion_order, is_active, new_pod
 
 REPLICA_FAILURE = "ReplicaFailure"
 
 
 def replica_set(one: ManagedReplicaSet, objects: ObjectLister, now: Millis, refused: str = "") -> ReconcileResult:
-    """`refused`: why the last create or delete of this ReplicaSet failed, if none has succeeded since."""
+    """`refused`: why the last create or delete of this ReplicaSet failed, if none has succeeded since.
+
+    It counts its pods and reads none of them, unless some have to be adopted, released or deleted.
+    """
     selector = selector_of(one.spec.selector)
     if selector is None:
         return ReconcileResult()
     # 1. Adopt and release.
-    claimed = claim(one, ManagedPod, selector, objects)
-    if claimed.effects:
-        return ReconcileResult(claimed.effects)
-    active = [pod for pod in claimed.mine if is_active(pod)]
+    if _claims(one, selector, objects):
+        effects = claim(one, ManagedPod, selector, objects).effects
+        if effects:
+            return ReconcileResult(effects)
+    counts = objects.pod_counts(one.metadata.namespace, one.metadata.uid).by_labels()
+    mine = [each for each in counts if selector.matches(each.labels)]
     # 2. Update the status, then create or delete.
-    terminating = sum(map(is_terminating, claimed.mine)) if len(active) < len(claimed.mine) else 0
-    status = _status(one, active, terminating, now, refused)
-    result = ResultBuilder(list(update_status(one, status, "replicas")))
+    result = ResultBuilder()
+    status = _status(one, mine, now, refused, result)
+    result.effects.extend(update_status(one, status, "replicas"))
     if one.metadata.deletion_timestamp is None:
-        result.effects.extend(_manage(one, active, objects, now))
-    requeue_when_available(result, active, one.spec.min_ready_seconds, now)
+        result.effects.extend(_manage(one, selector, status.replicas, objects, now))
     return result.done()
 
 
-def _manage(one: ManagedReplicaSet, active: Sequence[ManagedPod], objects: ObjectLister, now: Millis) -> list[Effect]:
-    missing = one.spec.replicas - len(active)
+def _claims(one: ManagedReplicaSet, selector: Selector, objects: ObjectLister) -> bool:
+    """Whether a pod is to be released or adopted."""
+    meta = one.metadata
+    if meta.deletion_timestamp is not None:
+        return False
+    own, orphans = objects.pod_counts(meta.namespace, meta.uid), objects.pod_counts(meta.namespace, "")
+    return own.staying_where(lambda labels: not selector.matches(labels)) or orphans.staying_where(selector.matches)
+
+
+def _manage(
+    one: ManagedReplicaSet, selector: Selector, active: int, objects: ObjectLister, now: Millis
+) -> list[Effect]:
+    missing = one.spec.replicas - active
     effects: list[Effect] = []
     if missing > 0:
         owner, meta = controller_ref(one), one.metadata
@@ -64,7 +73,8 @@ def _manage(one: ManagedReplicaSet, active: Sequence[ManagedPod], objects: Objec
             effects.append(new_pod(meta.namespace, name, one.spec.template, owner, generate_name=base))
             effects.append(normal_event(one, "SuccessfulCreate", f"Created pod: {name}"))
     elif missing < 0:
-        leaving = deletion_order(active, _related(one, objects), now)[: min(-missing, BURST)]
+        mine = [pod for pod in claim(one, ManagedPod, selector, objects).mine if is_active(pod)]
+        leaving = deletion_order(mine, _related(one, objects), now)[: min(-missing, BURST)]
         for pod in leaving:
             effects.append(DeleteObject(ref_of(pod)))
             effects.append(normal_event(one, "SuccessfulDelete", f"Deleted pod: {pod.metadata.name}"))
@@ -80,32 +90,38 @@ def _related(one: ManagedReplicaSet, objects: ObjectLister) -> list[ManagedPod]:
 
 
 def _status(
-    one: ManagedReplicaSet, active: Sequence[ManagedPod], terminating: int, now: Millis, refused: str
+    one: ManagedReplicaSet, mine: Sequence[LabelledPods], now: Millis, refused: str, result: ResultBuilder
 ) -> ReplicaSetStatus:
-    ready = [pod for pod in active if is_ready(pod)]
-    wait_s = one.spec.min_ready_seconds
+    """`result` learns when the next pod becomes available: there is no event about that."""
+    wanted = one.spec.template.metadata.labels.items()
+    active, ready = sum(each.active for each in mine), sum(each.ready for each in mine)
     return replace(
         one.status,
-        replicas=len(active),
-        fully_labeled_replicas=_fully_labeled(one, active),
-        ready_replicas=len(ready),
-        available_replicas=sum(is_available(pod, wait_s, now) for pod in ready) if wait_s else len(ready),
-        terminating_replicas=terminating,
+        replicas=active,
+        fully_labeled_replicas=sum(each.active for each in mine if wanted <= each.labels.items()),
+        ready_replicas=ready,
+        available_replicas=_available(mine, one.spec.min_ready_seconds, now, result)
+        if one.spec.min_ready_seconds
+        else ready,
+        terminating_replicas=sum(each.terminating for each in mine),
         observed_generation=one.metadata.generation,
-        conditions=_conditions(one, len(active), now, refused),
+        conditions=_conditions(one, active, now, refused),
     )
 
 
-def _fully_labeled(one: ManagedReplicaSet, active: Sequence[ManagedPod]) -> int:
-    """How many have all labels of the template."""
-    wanted = one.spec.template.metadata.labels.items()
-    count, labels, has_all = 0, None, False
-    for pod in active:
-        if pod.metadata.labels is not labels:  # else as the one before
-            labels = pod.metadata.labels
-            has_all = wanted <= labels.items()
-        count += has_all
-    return count
+def _available(mine: Sequence[LabelledPods], min_ready_s: int, now: Millis, result: ResultBuilder) -> int:
+    found = 0
+    for each in mine:
+        for since, count in each.ready_since.items():
+            begun = parse_time(since)
+            if begun is None:
+                continue  # it does not say since when it is ready
+            at = begun + min_ready_s * SECOND
+            if at <= now:
+                found += count
+            else:
+                result.requeue(at)
+    return found
 
 
 def _conditions(one: ManagedReplicaSet, active: int, now: Millis, refused: str) -> tuple[Condition, ...]:

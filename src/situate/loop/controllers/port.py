@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, assert_never
 
 from situate.core.reconcile.effects import (
@@ -45,6 +45,13 @@ class ControllerPort(Protocol):
     async def is_gone(self, ref: ObjectRef) -> bool:
         """Ask the server whether there is no object of this uid. The namespace does not count for a kind without
         one. Raises RefusedError if the server cannot say, as for an object that it cannot read."""
+
+
+class BatchingPort(Protocol):
+    """A port that creates several objects at once, at less cost."""
+
+    async def create_each(self, effects: Sequence[CreateObject]) -> Sequence[WriteResult | Exception]:
+        """What was written, or why not, in their order. Raises RefusedError if nothing was tried."""
 
 
 class ObjectApi(Protocol):

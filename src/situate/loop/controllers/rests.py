@@ -1,6 +1,6 @@
 """Rests between the calls of one controller for one object. Pure.
 
-The call for a ReplicaSet reads all its pods, and each of them changes several times. Called for every change, it would
+The call for a Job reads all its pods, and each of them changes several times. Called for every change, it would
 take the process as long as creating them. After a rest, all changes meanwhile cost one call and one status.
 """
 

@@ -54,29 +54,25 @@ from situate.loop.controllers.cache import (
 )
 from situate.loop.controllers.event_limit import EventLimit
 from situate.loop.controllers.metrics import ControllerMetrics
-from situate.loop.controllers.port import ControllerPort, RefusedError, WriteResult
+from situate.loop.controllers.performing import EffectPerformer
+from situate.loop.controllers.port import BatchingPort, ControllerPort, RefusedError, WriteResult
 from situate.loop.controllers.rests import Rests
 from situate.loop.controllers.surveys import survey_zones
 from situate.loop.controllers.time_zones import utc_offset
 from situate.loop.drive import describe_error
 from situate.loop.fair_queue import FairQueue
-from situate.loop.fair_slots import FairSlots, SlotLimits
 from situate.loop.logs import Log
 
 WORKERS: Final = 64
 """How many controllers run at once. One of a namespace in which none runs may always start."""
 PER_NAMESPACE: Final = 16
 """How many of them may be about objects of one namespace."""
-EFFECTS: Final = 32
-"""How many effects may be in flight at once, of all controllers. Namespaces take turns."""
-GUARANTEED: Final = 8
-"""How many effects of one namespace may be in flight, whatever others do."""
 RETRY_FIRST_MS: Final = 20
 RETRY_LAST_MS: Final = 60_000
 SEEN_S: Final = 30.0
 """How long to wait until we see what was written. After that the informer must be behind, and the controller is called:
 names and versions make the API refuse what it asks for twice."""
-AT_ONCE: Final = 64
+AT_ONCE: Final = 128
 """How many effects of one call may be in flight at once."""
 TOGETHER_MS: Final = 100
 """Changes of nodes within this time cause one survey of all nodes."""
@@ -112,10 +108,11 @@ class Runner:
         hindrance: Callable[[ControllerCache, Task], str] = lambda _view, _task: "",
         *,
         moves_drifted: bool = False,
+        batching: BatchingPort | None = None,
     ) -> None:
         """Without a profile, nodes are not monitored; with one, pass their leases, too. `hindrance` returns why
         a controller must not be called now; the runner asks again later. `moves_drifted`: evict pods that no longer fit
-        or match their node."""
+        or match their node. `batching`: the port, if it creates several objects at once."""
         self.view = ControllerCache(served, profile, reads_demands=moves_drifted)
         self._moves_drifted = moves_drifted
         self.metrics = metrics or ControllerMetrics()
@@ -132,7 +129,7 @@ class Runner:
         """Running; True: to be called again."""
         self._running_in: dict[str, int] = {}
         """How many run, by namespace."""
-        self._slots = FairSlots(SlotLimits(EFFECTS, EFFECTS, PER_NAMESPACE * AT_ONCE, EFFECTS, GUARANTEED))
+        self._performer = EffectPerformer(port, batching)
         self._events = EventLimit()
         self._rests = Rests()
         self._failures: dict[Task, int] = {}
@@ -447,7 +444,7 @@ class Runner:
         """Perform these concurrently. Raises the first refusal or error, when all are done."""
         now = self._clock()
         part = [one for one in part if not isinstance(one, RecordEvent) or self._events.admits(one.ref, now)]
-        answers = await asyncio.gather(*(self._in_turn(flow, effect) for effect in part), return_exceptions=True)
+        answers = await self._performer.perform(flow, part)
         problem: Exception | None = None
         written: list[WriteResult] = []
         for effect, answer in zip(part, answers, strict=True):
@@ -466,10 +463,6 @@ class Runner:
             await self._until_seen(written)
             raise problem
         return written
-
-    async def _in_turn(self, flow: str, effect: Effect) -> WriteResult | None:
-        async with self._slots.slot(flow):
-            return await self._port.perform(effect)
 
     async def _record(self, event: RecordEvent) -> None:
         try:

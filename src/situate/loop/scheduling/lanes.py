@@ -1,7 +1,8 @@
 """Lanes: work on one key runs in order, work on different keys side by side, each kind of work within its own limit.
 
 A pool of workers serves each kind, so that much work of one kind does not hold up another. Workers are tasks that stay
-and rest while there is no work: nothing is created per piece of work.
+and rest while there is no work: nothing is created per piece of work. A kind may have its work done several pieces at a
+time, of different keys.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from situate.loop.drive import describe_error
 from situate.loop.logs import Log
@@ -28,12 +29,22 @@ Handler: TypeAlias = Callable[[Any], Awaitable[None]]
 """Runs work of one kind."""
 
 
+class Together(NamedTuple):
+    """Work of a kind that is done several pieces at a time, if they wait."""
+
+    limit: int
+    """How many pieces may run at a time."""
+    most: int
+    """How many of them one call of the handler gets, in a list."""
+    handler: Handler
+
+
 class Lanes(Generic[W]):
     """One lane for each key that has work, and one pool of workers for each kind. Lives in the running event loop."""
 
-    def __init__(self, kinds: Mapping[str, tuple[int, Handler]]) -> None:
+    def __init__(self, kinds: Mapping[str, tuple[int, Handler] | Together]) -> None:
         """For each kind: how many pieces may run at a time, and what runs them."""
-        self._pools = {kind: _Pool(kind, limit, handler) for kind, (limit, handler) in kinds.items()}
+        self._pools = {kind: _pool(kind, how) for kind, how in kinds.items()}
         self._lanes: dict[str, list[W]] = {}
         """By key, the work that has not begun. A key whose only work is running has an empty list."""
         self._running: set[str] = set()
@@ -122,38 +133,53 @@ class Lanes(Generic[W]):
 
     async def _serve(self, pool: _Pool) -> None:
         """A worker. Work that raises is a fault of ours: log it and go on."""
-        ready, handler = pool.ready, pool.handler
         while True:
-            while ready:
-                key = ready.popleft()
-                lane = self._lanes.get(key)
-                if not lane or key in self._running or lane[0].kind != pool.kind:
-                    continue  # the work was dropped, or the key is in line twice
-                work = lane.pop(0)
-                self.waiting -= 1
-                self._running.add(key)
+            while taken := self._take(pool):
                 try:
-                    await handler(work)
+                    await pool.run([work for _, _, work in taken])
                 except Exception as error:  # noqa: BLE001 - whatever it is, the other work goes on
-                    _log.error("Work failed", kind=pool.kind, key=key, err=describe_error(error))
+                    _log.error("Work failed", kind=pool.kind, key=taken[0][0], err=describe_error(error))
                 finally:
-                    self._running.discard(key)
-                    self._continue(key, lane)
+                    for key, lane, _ in taken:
+                        self._running.discard(key)
+                        self._continue(key, lane)
             rest: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             pool.resting.append(rest)
             await rest
+
+    def _take(self, pool: _Pool) -> list[tuple[str, list[W], W]]:
+        """Begin the next pieces of work of a kind."""
+        ready, taken = pool.ready, list[tuple[str, list[W], W]]()
+        while ready and len(taken) < pool.most:
+            key = ready.popleft()
+            lane = self._lanes.get(key)
+            if not lane or key in self._running or lane[0].kind != pool.kind:
+                continue  # the work was dropped, or the key is in line twice
+            taken.append((key, lane, lane.pop(0)))
+            self.waiting -= 1
+            self._running.add(key)
+        return taken
 
 
 class _Pool:
     """The workers for one kind of work."""
 
-    __slots__ = ("handler", "kind", "limit", "ready", "resting", "workers")
+    __slots__ = ("kind", "limit", "most", "ready", "resting", "run", "workers")
 
-    def __init__(self, kind: str, limit: int, handler: Handler) -> None:
+    def __init__(self, kind: str, limit: int, most: int, run: Handler) -> None:
+        """`limit`: how many workers; `most`: how many pieces of work each does at a time."""
         self.kind = kind
         self.limit = limit
-        self.handler = handler
+        self.most = most
+        self.run = run
         self.ready: deque[str] = deque()
         """Keys whose next work is of this kind. It may have been dropped since, so a worker looks again."""
         self.workers: set[asyncio.Task[None]] = set()
         self.resting: list[asyncio.Future[None]] = []
+
+
+def _pool(kind: str, how: tuple[int, Handler] | Together) -> _Pool:
+    if isinstance(how, Together):
+        return _Pool(kind, max(1, how.limit // how.most), how.most, how.handler)
+    limit, handler = how
+    return _Pool(kind, limit, 1, lambda works: handler(works[0]))

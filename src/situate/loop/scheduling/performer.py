@@ -47,7 +47,7 @@ from situate.loop.logs import Log
 from situate.loop.metrics import Metrics
 from situate.loop.scheduling.claims import ClaimBinder
 from situate.loop.scheduling.events import EventSeriesRecorder
-from situate.loop.scheduling.lanes import Lanes
+from situate.loop.scheduling.lanes import Lanes, Together
 from situate.loop.scheduling.port import NOT_LEADER, RUNNING, STOPPING, PodNote, SchedulingPort, WriteOutcome
 from situate.loop.scheduling.view import EngineView
 from situate.loop.scheduling.volumes import VolumeBinder
@@ -129,7 +129,7 @@ class Performer:
         limits = port.limits
         self._lanes: Lanes[_Work] = Lanes(
             {
-                "bind": (limits.binds, self._run_bind),
+                "bind": Together(limits.binds, limits.binds_together, self._run_binds),
                 "note": (limits.notes, self._run_note),
                 "evict": (limits.evictions, self._run_evict),
             }
@@ -221,6 +221,25 @@ class Performer:
                 self._lanes.drop(key, work)  # of an older decision; and a bound pod has no reason to wait
         self._binding[key] = bind.attempt
         self._lanes.put(key, _BindWork(bind, self._objects.pod(bind.pod)))
+
+    async def _run_binds(self, works: Sequence[_BindWork]) -> None:
+        if len(works) == 1 or any(work.bind.extender is not None for work in works) or not self._may_write():
+            await asyncio.gather(*(self._run_bind(work) for work in works))
+            return
+        answers: Sequence[BindDone | BindFailed] | None = None
+        try:
+            answers = await self._port.bind_each([(work.bind, work.pod) for work in works])
+        except Exception as error:  # noqa: BLE001 - a fault of ours: the engine has its answers all the same
+            _log.error("Binds failed", pods=len(works), err=describe_error(error))
+            answers = [_refused(work.bind, f"{RUNNING}{error!r}") for work in works]
+        finally:
+            if answers is None:
+                answers = [_refused(work.bind, STOPPING) for work in works]
+            self._answer_binds(works, answers)
+
+    def _answer_binds(self, works: Sequence[_BindWork], answers: Sequence[BindDone | BindFailed]) -> None:
+        for work, answer in zip(works, answers, strict=True):
+            self._answer_bind(work.bind, answer)
 
     async def _run_bind(self, work: _BindWork) -> None:
         bind = work.bind

@@ -6,7 +6,7 @@ writes and returns the outcome. Order, limits, retries of events and the rules f
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any, ClassVar, Final, NamedTuple, Protocol, TypeAlias
@@ -240,6 +240,8 @@ class InFlightLimits(NamedTuple):
     volumes: int
     claims: int
     events: int
+    binds_together: int = 1
+    """How many binds are written together, at most."""
 
 
 class SchedulingPort(Protocol):
@@ -257,6 +259,9 @@ class SchedulingPort(Protocol):
 
     async def bind(self, bind: Bind, pod: Pod | None) -> BindDone | BindFailed:
         """Bind a pod, as it was when the engine decided."""
+
+    async def bind_each(self, binds: Sequence[tuple[Bind, Pod | None]]) -> Sequence[BindDone | BindFailed]:
+        """`bind` for several pods, at most `limits.binds_together`, and an answer for each."""
 
     async def note(self, note: PodNote, superseded: Callable[[], bool]) -> WriteOutcome:
         """Write what differs from the pod's status, if the pod is still pending; not once the note is superseded."""

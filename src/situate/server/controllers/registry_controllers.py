@@ -52,15 +52,16 @@ class RegistryControllers:
         self._profile = profile
         self._leases_watched = False
         self._store_answers = True
-        served = [_served(one) for one in RESOURCES if one.stored]
+        served, port = [_served(one) for one in RESOURCES if one.stored], RegistryPort(registry, wall_ns)
         self.runner = Runner(
             served,
-            RegistryPort(registry, wall_ns),
+            port,
             running_clock(),
             profile,
             metrics,
             partial(hindrance, registry.cache),
             moves_drifted=moves_drifted,
+            batching=port,
         )
 
     async def run(self) -> None:

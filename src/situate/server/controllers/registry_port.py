@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final, TypeAlias
 
-from situate.core.reconcile.effects import DeleteObject, Effect, LeaseVersion, ObjectRef, RebindPod, RecordEvent
+from situate.core.reconcile.effects import (
+    CreateObject,
+    DeleteObject,
+    Effect,
+    LeaseVersion,
+    ObjectRef,
+    RebindPod,
+    RecordEvent,
+)
 from situate.core.reconcile.nodes.cleanup import LEASES as NODE_LEASES
 from situate.loop.controllers.events import event_body, event_name, space_of
 from situate.loop.controllers.port import RefusedError, WriteResult, call, refused
 from situate.server.errors import StatusError, conflict, not_found
 from situate.server.placing.eviction import Evictor
 from situate.server.placing.rebinding import unbound
+from situate.server.registry.batch import Creation
 from situate.server.registry.keys import key_of, parse_key
 from situate.server.registry.registry import Registry
 from situate.server.registry.stored_object import StoredObject
@@ -56,8 +65,15 @@ class RegistryPort:
         try:
             return await call(self, effect)
         except StatusError as error:
-            not_found, conflict = error.code == HTTPStatus.NOT_FOUND, error.code == HTTPStatus.CONFLICT
-            return refused(effect, error.message, not_found=not_found, conflict=conflict)
+            return _refused(effect, error)
+
+    async def create_each(self, effects: Sequence[CreateObject]) -> Sequence[WriteResult | Exception]:
+        try:
+            creations = [Creation(Target(self._resource(one.ref), one.ref.namespace), dict(one.body)) for one in effects]
+            made = await self._registry.create_each(creations, CONTROLLERS)
+        except StatusError as error:
+            raise RefusedError(error.message) from None
+        return [_created(effect, outcome) for effect, outcome in zip(effects, made, strict=True)]
 
     async def is_gone(self, ref: ObjectRef) -> bool:
         resource = self._resource(ref)
@@ -179,3 +195,20 @@ class RegistryPort:
         if known is None:
             raise not_found(ref.kind, ref.api_version.rpartition("/")[0], ref.name)
         return known
+
+
+def _refused(effect: Effect, error: StatusError) -> WriteResult:
+    """Raises RefusedError, unless what was asked for is done."""
+    not_found, conflict = error.code == HTTPStatus.NOT_FOUND, error.code == HTTPStatus.CONFLICT
+    return refused(effect, error.message, not_found=not_found, conflict=conflict)
+
+
+def _created(effect: CreateObject, outcome: StoredObject | Exception) -> WriteResult | Exception:
+    if isinstance(outcome, StoredObject):
+        return WriteResult(effect.ref, outcome.revision)
+    if not isinstance(outcome, StatusError):
+        return outcome
+    try:
+        return _refused(effect, outcome)
+    except RefusedError as error:
+        return error

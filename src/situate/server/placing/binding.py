@@ -12,8 +12,11 @@ A crash before the commit leaves a pending pod; after it, a bound one. There is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
 
 from situate.core.model.integers import parse_count
 from situate.server.errors import Cause, StatusError, bad_request, invalid
@@ -23,6 +26,7 @@ from situate.server.placing.ledger_repair import read_decision
 from situate.server.placing.node_locks import NodeLocks
 from situate.server.placing.refusals import already_assigned, being_deleted, gated, other_revision, other_uid
 from situate.server.placing.write_request import ExtraWrites, PodWriteRequest, no_extra_writes
+from situate.server.registry.batch import Modification
 from situate.server.registry.registry import Registry
 from situate.server.registry.stored_object import StoredObject
 from situate.server.requests import SYSTEM, Caller, Object, Target
@@ -50,6 +54,23 @@ class _SameError(Exception):
         self.held = held
 
 
+class BindRequest(Struct, frozen=True, kw_only=True):
+    """A pod, its node, and what is expected of them."""
+
+    namespace: str
+    name: str
+    node: str
+    uid: str = ""
+    resource_version: str = ""
+    binding_version: int | None = None
+    term: int | None = None
+    scheduler: str = ""
+    details: Details | None = None
+    annotations: Mapping[str, str] = {}
+    labels: Mapping[str, str] = {}
+    extra_writes: ExtraWrites = no_extra_writes
+
+
 class Binder:
     def __init__(self, registry: Registry, wall_ns: Callable[[], int], locks: NodeLocks) -> None:
         self._registry = registry
@@ -68,27 +89,71 @@ class Binder:
         term: int | None = None,
         caller: Caller = SYSTEM,
         scheduler: str = "",
-        details: Details | None = None,
         annotations: Mapping[str, str] | None = None,
-        labels: Mapping[str, str] | None = None,
         extra_writes: ExtraWrites = no_extra_writes,
         dry_run: bool = False,
     ) -> StoredObject:
         """The bound pod. Raises StatusError: 404, or 409 that says which check failed."""
+        asked = BindRequest(
+            namespace=namespace,
+            name=name,
+            node=node,
+            uid=uid,
+            resource_version=resource_version,
+            binding_version=binding_version,
+            term=term,
+            scheduler=scheduler,
+            annotations=annotations or {},
+            extra_writes=extra_writes,
+        )
+        return await self.bind_one(asked, caller, dry_run=dry_run)
 
-        def change(obj: Object, held: StoredObject) -> Object:
-            self._check(obj, held, node, uid, resource_version, binding_version)
-            return self._bound(obj, node, annotations or {}, labels or {})
-
-        target = Target(PODS, namespace, name)
-        request = PodWriteRequest(True, binding_version, term, scheduler, details, extra_writes)
-        async with self._locks.of(node):
+    async def bind_one(self, asked: BindRequest, caller: Caller, *, dry_run: bool = False) -> StoredObject:
+        """As `bind`."""
+        made = self._modification(asked)
+        async with self._locks.of(asked.node):
             try:
                 return await self._registry.modify(
-                    target, change, caller, dry_run=dry_run, altered=False, request=request
+                    made.target, made.change, caller, dry_run=dry_run, altered=False, request=made.request
                 )
             except _SameError as same:
                 return same.held
+
+    async def bind_each(self, asked: Sequence[BindRequest], caller: Caller = SYSTEM) -> list[Exception | None]:
+        """Bind several pods, each in a transaction of its own; what went wrong with each.
+
+        Pods of one node, or of one that somebody else is writing, wait for each other as in `bind`. The locks of the
+        others are released before those wait, so that two callers cannot wait for each other.
+        """
+        first = [at for at, one in enumerate(asked) if self._locks.try_acquire(one.node)]
+        outcomes: list[Exception | None] = [None] * len(asked)
+        try:
+            found = await self._registry.modify_each([self._modification(asked[at]) for at in first])
+        finally:
+            for at in first:
+                self._locks.release(asked[at].node)
+        for at, outcome in zip(first, found, strict=True):
+            outcomes[at] = None if isinstance(outcome, _SameError) else outcome
+        taken = frozenset(first)
+        others = [at for at in range(len(asked)) if at not in taken]
+        if others:
+            alone = await asyncio.gather(*(self.bind_one(asked[at], caller) for at in others), return_exceptions=True)
+            for at, one in zip(others, alone, strict=True):
+                if isinstance(one, Exception):
+                    outcomes[at] = one
+                elif isinstance(one, BaseException):
+                    raise one
+        return outcomes
+
+    def _modification(self, asked: BindRequest) -> Modification:
+        def change(obj: Object, held: StoredObject) -> Object:
+            self._check(obj, held, asked.node, asked.uid, asked.resource_version, asked.binding_version)
+            return self._bound(obj, asked.node, asked.annotations, asked.labels)
+
+        request = PodWriteRequest(
+            True, asked.binding_version, asked.term, asked.scheduler, asked.details, asked.extra_writes
+        )
+        return Modification(Target(PODS, asked.namespace, asked.name), change, request)
 
     def _check(
         self, pod: Object, held: StoredObject, node: str, uid: str, resource_version: str, binding_version: int | None
@@ -140,20 +205,19 @@ class Binder:
             raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
         node = _checked_target(name, body.get("target", {}))
         annotations = meta.get("annotations", {})
-        await self.bind(
-            target.namespace,
-            name,
-            node,
+        request = BindRequest(
+            namespace=target.namespace,
+            name=name,
+            node=node,
             uid=meta.get("uid", ""),
             resource_version=meta.get("resourceVersion", ""),
             binding_version=_number(annotations, BINDING_VERSION),
             term=_number(annotations, TERM),
-            caller=asked.caller,
             scheduler=asked.caller.name,
             annotations=annotations,
             labels=meta.get("labels", {}),
-            dry_run=asked.dry_run or asked.options.dry_run,
         )
+        await self.bind_one(request, asked.caller, dry_run=asked.dry_run or asked.options.dry_run)
         return dict(SUCCESS)
 
 

@@ -27,6 +27,13 @@ class NodeLocks:
         """Hold the node's lock while this is open. Raises StatusError (429) if too many wait."""
         return _NodeLock(self, node)
 
+    def try_acquire(self, node: str) -> bool:
+        """Take the node's lock if it is free."""
+        if node in self._waiting:
+            return False
+        self._waiting[node] = deque()
+        return True
+
     async def acquire(self, node: str) -> None:
         waiting = self._waiting.get(node)
         if waiting is None:

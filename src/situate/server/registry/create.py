@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from situate.server.errors import already_exists, invalid
 from situate.server.kinds.metadata import validate_metadata
@@ -37,11 +37,11 @@ async def create(
     async def attempt() -> StoredObject | Conflicted:
         if split is None:
             return await create_once(context, target, decode(), caller, options)
-        versions = tuple([each.version(target) for each in context.admission])
-        template = context.templates.find(split.shape, versions)
-        if template is None or (split.name and dns_label(split.name)):
-            return await _create_in_full(context, target, split, versions, decode, caller, options)
-        return await _create_from_template(context, target, split, template, caller, options)
+        template = find_template(context, target, split)
+        if template is None:
+            return await _create_in_full(context, target, split, decode, caller, options)
+        made = await instantiate(context, target, split, template, caller)
+        return await _store(context, target, made.object, made.value, made.namespace, options, generated=not split.name)
 
     return await retry_conflicts(context, target, attempt)
 
@@ -72,13 +72,12 @@ async def _create_in_full(
     context: RegistryContext,
     target: Target,
     split: SplitBody,
-    versions: AdmissionVersions,
     decode: Decode,
     caller: Caller,
     options: WriteOptions,
 ) -> StoredObject | Conflicted:
     """Create an object the long way, and cache it as a template if it can be one."""
-    warnings: list[str] = []
+    versions, warnings = admission_versions(context, target), list[str]()
     try:
         with collecting() as warnings:
             obj = decode()
@@ -94,15 +93,20 @@ async def _create_in_full(
     return await _store(context, target, obj, None, namespace, options, generated=generated)
 
 
-async def _create_from_template(
-    context: RegistryContext,
-    target: Target,
-    split: SplitBody,
-    template: CreateTemplate,
-    caller: Caller,
-    options: WriteOptions,
-) -> StoredObject | Conflicted:
-    """Create an object from a template."""
+class Instance(NamedTuple):
+    """An object made from a template, ready to be stored."""
+
+    object: Object
+    value: bytes
+    """Its stored form."""
+    namespace: StoredObject | None
+    """As admission saw it."""
+
+
+async def instantiate(
+    context: RegistryContext, target: Target, split: SplitBody, template: CreateTemplate, caller: Caller
+) -> Instance:
+    """Make and admit an object from a template."""
     name = split.name or generated_name(template.first["metadata"]["generateName"], context.new_suffix)
     uid = context.new_uid()
     obj = template.instantiate(name, uid, context.now(), split.labels)
@@ -114,7 +118,17 @@ async def _create_from_template(
     context.cache.expect(
         key_of(target.resource, target.namespace, name), value, template.selector_values(uid, split.labels)
     )
-    return await _store(context, target, obj, value, namespace, options, generated=not split.name)
+    return Instance(obj, value, namespace)
+
+
+def find_template(context: RegistryContext, target: Target, split: SplitBody) -> CreateTemplate | None:
+    """The template of a body, if it can be made from one now."""
+    template = context.templates.find(split.shape, admission_versions(context, target))
+    return None if template is None or (split.name and dns_label(split.name)) else template
+
+
+def admission_versions(context: RegistryContext, target: Target) -> AdmissionVersions:
+    return tuple([each.version(target) for each in context.admission])
 
 
 def _is_generated(obj: Object) -> bool:

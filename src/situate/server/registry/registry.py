@@ -17,7 +17,7 @@ from typing import Any, Final
 from situate.server.apiextensions.served import CustomKinds
 from situate.server.kinds import STRATEGIES
 from situate.server.kinds.strategy import Strategy
-from situate.server.registry.batch import Modification, modify_each
+from situate.server.registry.batch import Creation, Modification, create_each, modify_each
 from situate.server.registry.cache import Cache
 from situate.server.registry.context import RegistryContext
 from situate.server.registry.create import Decode, create
@@ -144,6 +144,12 @@ class Registry:
     async def create(self, target: Target, obj: Object, caller: Caller, options: WriteOptions = _WRITE) -> StoredObject:
         body = encode(obj)
         return await self.create_body(target, body, partial(normalize, target.resource, body), caller, options)
+
+    async def create_each(
+        self, creations: Sequence[Creation], caller: Caller, options: WriteOptions = _WRITE
+    ) -> Sequence[StoredObject | Exception]:
+        """`create` for several objects at once; each as it was stored, or what went wrong with it. See batch.py."""
+        return await create_each(self._context, creations, caller, options)
 
     async def create_body(
         self, target: Target, body: bytes, decode: Decode, caller: Caller, options: WriteOptions

@@ -85,9 +85,14 @@ async def commit(
         return replace(before, revision=revision)
     if dry_run or new is None:
         return read_stored(key, value, revision)
+    remember_pending(context, target, key, value, new)
+    return cached_or_decoded(context, target, name, key, value, revision)
+
+
+def remember_pending(context: RegistryContext, target: Target, key: str, value: bytes, new: Object) -> None:
+    """A pending pod will be bound, or run: whoever writes it next need not decode it."""
     if target.resource.stored_as == PODS and new.get("status", {}).get("phase", PENDING) == PENDING:
-        context.recent_pods.put(key, value, new)  # it will be bound, or run
-    return _cached_or_decoded(context, target, name, key, value, revision)
+        context.recent_pods.put(key, value, new)
 
 
 async def commit_deletion(
@@ -133,7 +138,7 @@ def stored_value(target: Target, new: Object) -> bytes:
     return codec.encode(convert(new) if convert else new)
 
 
-def _cached_or_decoded(
+def cached_or_decoded(
     context: RegistryContext, target: Target, name: str, key: str, value: bytes, revision: int
 ) -> StoredObject:
     """Most often the cache has decoded it already."""

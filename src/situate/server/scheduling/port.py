@@ -7,7 +7,7 @@ part of the bind's transaction: it is there if and only if the pod is bound. A n
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
 from situate.core.changes import BindDone, BindFailed, EvictDone, EvictFailed, PodRef
@@ -18,13 +18,14 @@ from situate.core.model.group import POD_GROUP_INITIALLY_SCHEDULED
 from situate.core.model.pod import Pod
 from situate.core.model.storage import PersistentVolume, PersistentVolumeClaim
 from situate.core.state.pods import DISRUPTION_TARGET
+from situate.loop.drive import describe_error
 from situate.loop.logs import Log
 from situate.loop.scheduling import port as values
 from situate.loop.scheduling.port import NOT_LEADER, RUNNING, VolumeError, VolumeOutcome, WriteOutcome
 from situate.loop.scheduling.view import EngineView
 from situate.server.errors import StatusError
 from situate.server.placing.bind_transaction import PODS
-from situate.server.placing.binding import Binder, with_condition
+from situate.server.placing.binding import Binder, BindRequest, with_condition
 from situate.server.placing.decisions import PLACEMENT_DECISIONS, Details
 from situate.server.placing.ledger_repair import read_decision
 from situate.server.placing.write_request import CacheReader, ExtraWrites, PodWriteRequest
@@ -42,7 +43,9 @@ from situate.wire.errors import InputError
 from situate.wire.objects import decode
 
 SCHEDULER: Final = Caller("system:kube-scheduler", ("system:authenticated",), agent="situate-scheduler")
-IN_FLIGHT: Final = values.InFlightLimits(binds=512, notes=64, evictions=32, volumes=16, claims=128, events=4)
+IN_FLIGHT: Final = values.InFlightLimits(
+    binds=512, notes=64, evictions=32, volumes=16, claims=128, events=4, binds_together=32
+)
 """So many binds that the store commits many together."""
 REMEMBERED: Final = 1 << 16
 """How many pods to remember whose `Scheduled` event was written with the bind."""
@@ -97,26 +100,44 @@ class RegistrySchedulingPort:
     # -- binds -------------------------------------------------------------------------------------------------------
 
     async def bind(self, bind: Bind, pod: Pod | None) -> BindDone | BindFailed:
-        ref = bind.pod
-        controller = self._component if pod is None else pod.spec.scheduler_name
         try:
-            await self._binder.bind(
-                ref.namespace,
-                ref.name,
-                bind.node,
-                uid=ref.uid,
-                binding_version=self._binding_version(ref),
-                term=self._term(),
-                caller=SCHEDULER,
-                scheduler=controller,
-                details=None if self._explainer is None else self._explainer.take(ref.uid),
-                annotations=dict(bind.annotations),
-                extra_writes=self._write_scheduled(ref, bind.node, controller),
-            )
+            await self._binder.bind_one(self._request(bind, pod), SCHEDULER)
         except StatusError as error:
-            self._scheduled.pop(ref.uid, None)
-            return BindFailed(ref, bind.attempt, RUNNING + error.message, final=not _may_pass(error))
-        return BindDone(ref, bind.attempt)
+            return self._answer(bind, error)
+        return self._answer(bind, None)
+
+    async def bind_each(self, binds: Sequence[tuple[Bind, Pod | None]]) -> Sequence[BindDone | BindFailed]:
+        asked = [self._request(bind, pod) for bind, pod in binds]
+        try:
+            outcomes: Sequence[Exception | None] = await self._binder.bind_each(asked, SCHEDULER)
+        except StatusError as error:
+            outcomes = [error] * len(binds)
+        return [self._answer(bind, outcome) for (bind, _), outcome in zip(binds, outcomes, strict=True)]
+
+    def _request(self, bind: Bind, pod: Pod | None) -> BindRequest:
+        ref, controller = bind.pod, self._component if pod is None else pod.spec.scheduler_name
+        return BindRequest(
+            namespace=ref.namespace,
+            name=ref.name,
+            node=bind.node,
+            uid=ref.uid,
+            binding_version=self._binding_version(ref),
+            term=self._term(),
+            scheduler=controller,
+            details=None if self._explainer is None else self._explainer.take(ref.uid),
+            annotations=dict(bind.annotations),
+            extra_writes=self._write_scheduled(ref, bind.node, controller),
+        )
+
+    def _answer(self, bind: Bind, problem: Exception | None) -> BindDone | BindFailed:
+        ref = bind.pod
+        if problem is None:
+            return BindDone(ref, bind.attempt)
+        self._scheduled.pop(ref.uid, None)
+        if isinstance(problem, StatusError):
+            return BindFailed(ref, bind.attempt, RUNNING + problem.message, final=not _may_pass(problem))
+        _log.error("A bind failed", pod=ref.key, node=bind.node, err=describe_error(problem))
+        return BindFailed(ref, bind.attempt, f"{RUNNING}{problem!r}")
 
     def _binding_version(self, ref: PodRef) -> int:
         """The version that the pod's binding will have; or has, if this bind was made before and its answer lost."""
