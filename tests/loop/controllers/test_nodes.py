@@ -75,6 +75,19 @@ def test_a_pod_that_comes_to_a_node_that_is_not_well_is_looked_at(held: bytes | 
     assert view.heartbeats.absent_since("n") == (3 if held is None else None)
 
 
+@pytest.mark.parametrize(
+    "held, called",
+    [(node(), False), (None, True), (node(1, "Unknown"), True), (node(1, taints=TAINT), True)],
+    ids=["well", "gone", "lost", "tainted"],
+)
+def test_after_a_restart_pods_are_looked_at_whose_node_is_not_well(held: bytes | None, called: bool) -> None:
+    view = ControllerCache([NODES, PODS], KUBERNETES)
+    if held is not None:
+        view.put(NODES, held, 0)
+    view.put(PODS, pod(), 0)
+    assert (POD in list(view.everything())) is called
+
+
 def test_pods_that_have_ended_are_counted() -> None:
     view = ControllerCache([NODES, PODS], KUBERNETES)
     view.put(NODES, node(), 0)

@@ -30,7 +30,7 @@ from situate.core.model.managed import (
 from situate.core.model.managed_node import ManagedNode
 from situate.core.model.stored import Owner, Raw, StoredMeta, controller_of
 from situate.core.reconcile.effects import ObjectRef, RecordEvent, UpdateObject, UpdateStatus
-from situate.core.reconcile.pod_counts import NO_PODS, PodCounts
+from situate.core.reconcile.pod_counts import NO_PODS, OwnedPodCounts
 
 
 class ManagedObject(Protocol):
@@ -75,7 +75,7 @@ class ObjectLister(Protocol):
     def controlled(self, kind: type[K], namespace: str, uid: str) -> Sequence[K]:
         """The objects in a namespace whose controller has this uid; with "", those without a controller."""
 
-    def pod_counts(self, namespace: str, uid: str) -> PodCounts:
+    def pod_counts(self, namespace: str, uid: str) -> OwnedPodCounts:
         """The counts of the pods that `controlled` has."""
 
     def on_node(self, node: str) -> Sequence[ManagedPod]:
@@ -147,7 +147,7 @@ class ObjectIndex:
         self._by_node: dict[str, dict[tuple[str, str], ManagedPod]] = {}
         self._by_claim: dict[tuple[type, str, str], dict[str, None]] = {}
         """Names of pods, by the claims and templates that they name."""
-        self._counts: dict[tuple[str, str], PodCounts] = {}
+        self._counts: dict[tuple[str, str], OwnedPodCounts] = {}
         """Of the pods in a namespace, by the uid of their controller."""
         for one in objects:
             self.put(one)
@@ -175,7 +175,7 @@ class ObjectIndex:
         where = (pod.metadata.namespace, uid)
         counts = self._counts.get(where)
         if counts is None:
-            counts = self._counts[where] = PodCounts()
+            counts = self._counts[where] = OwnedPodCounts()
         counts.replace(old, new)
         if not counts:
             del self._counts[where]
@@ -234,7 +234,7 @@ class ObjectIndex:
         found = self._by_owner.get((kind, namespace, uid))
         return [] if found is None else found.all()
 
-    def pod_counts(self, namespace: str, uid: str) -> PodCounts:
+    def pod_counts(self, namespace: str, uid: str) -> OwnedPodCounts:
         return self._counts.get((namespace, uid), NO_PODS)
 
     def on_node(self, node: str) -> Sequence[ManagedPod]:

@@ -54,7 +54,7 @@ class LabelledPods:
                 del self.ready_since[since]
 
 
-class PodCounts:
+class OwnedPodCounts:
     """Of the pods of one controller."""
 
     __slots__ = ("_by_labels",)
@@ -88,4 +88,4 @@ class PodCounts:
         return bool(self._by_labels)
 
 
-NO_PODS: Final = PodCounts()
+NO_PODS: Final = OwnedPodCounts()

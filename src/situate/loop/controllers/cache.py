@@ -24,6 +24,7 @@ from situate.core.reconcile.api_values import SECOND
 from situate.core.reconcile.effects import ObjectRef
 from situate.core.reconcile.garbage import concerned_uids, is_kept, same_ties
 from situate.core.reconcile.graph import ObjectGraph, OwnedObject
+from situate.core.reconcile.job_tracking import is_tracked
 from situate.core.reconcile.nodes.eviction import is_at_risk
 from situate.core.reconcile.nodes.fencing import PROMISE, NodeProfile
 from situate.core.reconcile.nodes.heartbeats import Heartbeats
@@ -227,11 +228,12 @@ class ControllerCache:
         return self._progress.get((ref.api_version, ref.kind), 0)
 
     def everything(self) -> Iterator[Task]:
-        """What to do after a restart: call every controller."""
+        """What to do after a restart: call every controller. Most pods run on healthy nodes, and have no work."""
         for kind in CONTROLLERS:
             managed: Sequence[Any] = self.objects.among(kind)
             for one in managed:
-                yield Reconcile(kind, one.metadata.namespace, one.metadata.name)
+                if kind is not ManagedPod or self._has_work(one):
+                    yield Reconcile(kind, one.metadata.namespace, one.metadata.name)
         yield from self.all_nodes()
         for uid in self._uids.values():
             item = self.graph.by_uid(uid)
@@ -239,6 +241,11 @@ class ControllerCache:
                 yield Collect(uid)
         for name in self._ending:
             yield Empty(name)
+
+    def _has_work(self, pod: ManagedPod) -> bool:
+        """Whether the controller of a pod may do anything."""
+        at_risk = self.heartbeats is not None and is_at_risk(pod, self.objects)
+        return at_risk or is_tracked(pod) or bool(pod.spec.resource_claims)
 
     def all_nodes(self) -> Iterator[Task]:
         """What to do when we see leases again."""

@@ -69,7 +69,9 @@ class RegistryPort:
 
     async def create_each(self, effects: Sequence[CreateObject]) -> Sequence[WriteResult | Exception]:
         try:
-            creations = [Creation(Target(self._resource(one.ref), one.ref.namespace), dict(one.body)) for one in effects]
+            creations = [
+                Creation(Target(self._resource(one.ref), one.ref.namespace), dict(one.body)) for one in effects
+            ]
             made = await self._registry.create_each(creations, CONTROLLERS)
         except StatusError as error:
             raise RefusedError(error.message) from None

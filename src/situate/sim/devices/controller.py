@@ -25,7 +25,7 @@ from situate.core.model.pod import Pod, PodResourceClaimStatus
 from situate.core.model.stored import StoredMeta
 from situate.core.reconcile.effects import CreateObject, DeleteObject, Effect, PatchStatus, ReconcileError, UpdateObject
 from situate.core.reconcile.objects import to_json
-from situate.core.reconcile.pod_counts import PodCounts
+from situate.core.reconcile.pod_counts import OwnedPodCounts
 from situate.core.reconcile.resourceclaim import FINALIZER, pod_claims, resource_claim
 from situate.sim.devices.claim_server import ClaimServer
 from situate.sim.faults import Faults
@@ -93,7 +93,7 @@ class _Objects:
     def among(self, kind: type[T], namespace: str | None = None) -> Sequence[T]:
         raise NotImplementedError
 
-    def pod_counts(self, namespace: str, uid: str) -> PodCounts:
+    def pod_counts(self, namespace: str, uid: str) -> OwnedPodCounts:
         raise NotImplementedError
 
     def on_node(self, node: str) -> Sequence[ManagedPod]:
