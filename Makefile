@@ -34,6 +34,8 @@ KUBE_PARTS := $(addprefix $(KUBE_BIN)/,etcd kube-apiserver kube-scheduler kubect
 KUBE_MANAGER := $(KUBE_BIN)/kube-controller-manager
 # For the tests of the Helm chart only, which are left out without it.
 KUBE_HELM := $(KUBE_BIN)/helm
+# For the tests of a real node only, which are left out without it.
+KUBE_KUBELET := $(KUBE_BIN)/kubelet
 KUBE_VERSION := $(shell awk '$$1 == "k8s.io/kubernetes" {print $$2}' $(KUBE_DIR)/$(KUBE_MOD))
 GIVEN_ASSETS := $(KUBE_ASSETS)
 ifneq ($(KUBE),1.36)
@@ -41,7 +43,7 @@ KUBE_ASSETS := $(abspath $(KUBE_BIN))
 endif
 export KUBE_ASSETS
 
-.PHONY: help demo test check bench bench-devices bench-kubernetes bench-server bench-store etcd-faults kill-test disk-full hostile-clients oracle fuzz-conformance fuzz-cel fuzz-crd kubernetes helm format clean format-check lint types contracts docs hooks
+.PHONY: help demo test check bench bench-devices bench-kubernetes bench-server bench-store etcd-faults kill-test disk-full hostile-clients oracle fuzz-conformance fuzz-cel fuzz-crd kubernetes kubelet helm format clean format-check lint types contracts docs hooks
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-25s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -145,6 +147,10 @@ fuzz-cel: $(VENV)/.ready-dev oracle  ## Compare CEL with cel-go on COUNT random 
 fuzz-crd: COUNT = 5000
 fuzz-crd: $(VENV)/.ready-dev $(KUBE_PARTS)  ## Compare custom resources with kube-apiserver on COUNT random schemas: make fuzz-crd COUNT=5000 SEED=1
 	@PYTHONPATH=tests $(BIN)/python -m kubernetes.custom_comparison --count $(COUNT) $(if $(SEED),--seed $(SEED))
+
+kubelet: $(KUBE_KUBELET)  ## Build a kubelet and install containerd, runc and busybox to test with a real node (needs Go, root and apt)
+	@missing=; for one in containerd runc busybox; do command -v $$one >/dev/null || missing=1; done; test -d /usr/lib/cni || missing=1; \
+		test -z "$$missing" || apt-get install --yes --no-install-recommends containerd runc busybox-static containernetworking-plugins
 
 kubernetes: $(KUBE_PARTS)  ## Build etcd, kube-apiserver, kube-scheduler, kubectl and kwok to test with, once (needs Go): make kubernetes KUBE=1.37
 	@echo "kubernetes $(KUBE_VERSION): all parts are in $(KUBE_BIN)"
@@ -270,7 +276,7 @@ clean:  ## Remove everything that make made, .venv included
 
 ifneq ($(GIVEN_ASSETS),)
 
-$(KUBE_PARTS) $(KUBE_MANAGER) $(KUBE_HELM):
+$(KUBE_PARTS) $(KUBE_MANAGER) $(KUBE_HELM) $(KUBE_KUBELET):
 	@echo "KUBE_ASSETS is $(KUBE_ASSETS), and there is no $(@F) in it; unset it to have one built" >&2; exit 1
 
 else
@@ -286,11 +292,12 @@ $(KUBE_HELM): package = helm.sh/helm/v4/cmd/helm
 $(KUBE_BIN)/kube%: package = k8s.io/kubernetes/cmd/$(@F)
 
 $(KUBE_BIN)/kwok: $(KUBE_DIR)/kwok/go.mod $(KUBE_DIR)/kwok/go.sum
+$(KUBE_KUBELET): $(KUBE_DIR)/kubelet/go.mod $(KUBE_DIR)/kubelet/go.sum
 $(KUBE_HELM): $(KUBE_DIR)/helm/go.mod $(KUBE_DIR)/helm/go.sum
 $(filter-out %/kwok,$(KUBE_PARTS)) $(KUBE_MANAGER): $(KUBE_DIR)/$(KUBE_MOD) $(KUBE_DIR)/go$(KUBE_SUFFIX).sum
 
 # Build under another name first, so that an interrupted build leaves nothing that looks complete.
-$(KUBE_PARTS) $(KUBE_MANAGER) $(KUBE_HELM):
+$(KUBE_PARTS) $(KUBE_MANAGER) $(KUBE_HELM) $(KUBE_KUBELET):
 	@command -v go >/dev/null || { echo "make kubernetes needs Go, and there is none on the path; install it (https://go.dev/dl), or say where the parts are: KUBE_ASSETS=dir" >&2; exit 1; }
 	@echo "kubernetes: building $(@F) from $(package); the first time this takes minutes" >&2
 	@mkdir -p $(@D)

@@ -10,7 +10,6 @@ import json
 import os
 import shutil
 import subprocess
-import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -64,6 +63,7 @@ def program() -> Path:
 class Containerd:
     def __init__(self, home: Path) -> None:
         self.home = home
+        self._namespaces = _namespaces()
         self.part = Part(
             "containerd",
             [shutil.which("containerd") or "", "--config", str(home / "config.toml")],
@@ -101,6 +101,14 @@ class Containerd:
             self.ctr("tasks", "delete", "--force", one, check=False)
         self.part.stop()
         _unmount(self.home)
+        for space in _namespaces() - self._namespaces:  # with them go their links and routes
+            subprocess.run(["umount", str(space)], check=False, capture_output=True, timeout=10)
+            space.unlink(missing_ok=True)
+
+
+def _namespaces() -> set[Path]:
+    """The network namespaces of sandboxes on this machine."""
+    return set(Path("/run/netns").glob("cni-*")) if Path("/run/netns").is_dir() else set()
 
 
 class Kubelet:
@@ -177,9 +185,8 @@ def _network(home: Path) -> dict[str, object]:
 
 def _unmount(home: Path) -> None:
     """What containers and volumes left mounted below this folder, the innermost first."""
-    for _ in range(3):
+    for _ in range(3):  # one may hide another
         mounts = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()]
         for one in sorted((one for one in mounts if one.startswith(f"{home}/")), reverse=True):
             with suppress(subprocess.TimeoutExpired):
                 subprocess.run(["umount", "--lazy", one], check=False, capture_output=True, timeout=10)
-        time.sleep(0)

@@ -24,6 +24,7 @@ GROUPS: Final = (
     "authorization.k8s.io",
     "autoscaling",
     "batch",
+    "certificates.k8s.io",
     "policy",
     "rbac.authorization.k8s.io",
     "storage.k8s.io",
@@ -39,6 +40,7 @@ _STABLE: Final = {"": 0, "beta": 1, "alpha": 2}
 _CONNECT: Final = ("create", "get")
 _PROXY: Final = ("create", "delete", "get", "patch", "update")
 _SUBRESOURCES: Final[Mapping[str, tuple[str, str, str, tuple[str, ...]]]] = {
+    "approval": ("", "", "", ("get", "patch", "update")),
     "attach": ("", "", "PodAttachOptions", _CONNECT),
     "binding": ("", "", "Binding", ("create",)),
     "eviction": ("policy", "v1", "Eviction", ("create",)),

@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+import yaml
 
 from cli.commands.test_up import Desk
 from situate.cli.cluster.node_identity import renew_when_due
@@ -98,7 +99,8 @@ def test_mistakes_are_one_line(desk: Desk, tmp_path: Path) -> None:
     assert "there is no cluster in" in desk.refuses("user", "list", "--dir", str(tmp_path / "none"))
     assert "no token zz" in desk.refuses("token", "revoke", "zz")
     assert "is not a duration" in desk.refuses("token", "create", "--user", "a", "--ttl", "soon")
-    assert "exactly one of" in desk.refuses("token", "create")
+    assert "at most one of" in desk.refuses("token", "create", "--user", "a", "--node")
+    assert "--name is for kubelets" in desk.refuses("token", "create", "--user", "a", "--name", "n")
 
 
 def test_a_token_of_a_user_is_good_until_revoked(desk: Desk) -> None:
@@ -126,6 +128,15 @@ def test_a_token_of_a_service_account(desk: Desk) -> None:
     token = desk.says("token", "create", "--service-account", "default/default").strip()
     assert token.count(".") == 2
     assert "not found" in desk.refuses("token", "create", "--service-account", "default/none")
+
+
+def test_a_token_for_kubelets_is_a_kubeconfig(desk: Desk) -> None:
+    made = yaml.safe_load(desk.says("token", "create", "--name", "n7"))
+    assert made["clusters"][0]["cluster"]["server"] == _server(desk)
+    token = made["users"][0]["user"]["token"]
+    listed = [one for one in json.loads(desk.says("token", "list", "-o", "json")) if one["for"] == "node n7"]
+    assert [one["id"] for one in listed] == [token.partition(".")[0]]
+    desk.says("token", "revoke", listed[0]["id"])
 
 
 def test_a_machine_joins_once_and_runs_with_its_own_rights(desk: Desk) -> None:

@@ -1,7 +1,8 @@
-"""`situate token`: bearer tokens of users and service accounts, and the one-time tokens of nodes."""
+"""`situate token`: bearer tokens of users and service accounts, and the tokens with which nodes join."""
 
 from __future__ import annotations
 
+import base64
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -30,6 +31,7 @@ from situate.server.identity.joining.bootstrap_tokens import (
 )
 from situate.server.identity.network import is_loopback
 from situate.server.identity.pki.certificates import key_hash
+from situate.server.identity.pki.kubeconfig import kubeconfig_text
 from situate.server.identity.secret_files import IdentityError
 from situate.server.identity.users import UserDirectory
 
@@ -57,6 +59,7 @@ def token() -> None:
 @click.option(
     "--node", is_flag=False, flag_value=ANY, metavar="[NAME]", help="A one-time token to join as NAME, or as any node."
 )
+@click.option("--name", "kubelet", metavar="NODE", default="", help="For kubelets: let only this node join.")
 @click.option(
     "--ttl",
     type=Duration(MAX_USER_LIFE),
@@ -70,13 +73,19 @@ def token_create(
     groups: tuple[str, ...],
     account: str | None,
     node: str | None,
+    kubelet: str,
     ttl: timedelta | None,
     server: str | None,
     directory: Path,
 ) -> None:
-    """Print a new token, or the command with which a node joins. It is shown once: only a hash is stored."""
-    if [user, account, node].count(None) != 2:
-        raise click.UsageError("exactly one of --user, --service-account and --node is required")
+    """Print a new token, which is shown once: only a hash is stored.
+
+    Without --user, --service-account and --node, print a kubeconfig with which kubelets join (kubelet
+    --bootstrap-kubeconfig)."""
+    if [user, account, node].count(None) < 2:
+        raise click.UsageError("at most one of --user, --service-account and --node can be given")
+    if kubelet and [user, account, node].count(None) < 3:
+        raise click.UsageError("--name is for kubelets: it goes with none of --user, --service-account and --node")
     if groups and not user:
         raise click.UsageError("--group needs --user")
     now = datetime.now(UTC)
@@ -85,9 +94,14 @@ def token_create(
             click.echo(UserDirectory(directory).add_token(user, groups, ttl or DAY, now))
         elif account is not None:
             click.echo(_account_token(directory, account, ttl or DEFAULT_LIFE))
+        elif node is not None:
+            name = "" if node == ANY else node
+            made = _create_node_token(directory, name, ttl or DEFAULT_LIFE, now)
+            arguments = f"--token {made}" + (f" --name {name}" if name else "")
+            _say_join(server or server_address(directory), arguments, directory, now)
         else:
-            made = _create_node_token(directory, "" if node == ANY else str(node), ttl or DEFAULT_LIFE, now)
-            _say_join(server or server_address(directory), made, directory, now)
+            made = _create_node_token(directory, kubelet, ttl or DEFAULT_LIFE, now, kubelet=True)
+            _say_bootstrap(server or server_address(directory), made, directory, now)
     except IdentityError as error:
         raise click.ClickException(str(error)) from None
 
@@ -138,12 +152,12 @@ def token_revoke(token_id: str, directory: Path) -> None:
     click.echo(f"Token {token_id} of {whose} is revoked.")
 
 
-def _create_node_token(directory: Path, node: str, life: timedelta, now: datetime) -> str:
-    """The arguments of `situate node join` for this token."""
+def _create_node_token(directory: Path, node: str, life: timedelta, now: datetime, *, kubelet: bool = False) -> str:
+    """A new token, for one agent or for kubelets."""
     if life > MAX_LIFE:
         raise click.ClickException(f"a node token is valid for at most {MAX_LIFE.days} days")
     made = new_token()
-    body = msgspec.json.encode(token_secret(made, now + life, node))
+    body = msgspec.json.encode(token_secret(made, now + life, node, kubelet=kubelet))
 
     async def create(client: Client) -> None:
         for one in await _listed(client):
@@ -152,11 +166,19 @@ def _create_node_token(directory: Path, node: str, life: timedelta, now: datetim
         await client.request("POST", SECRETS, body=body)
 
     with_running(directory, create)
-    return f"--token {made}" + (f" --name {node}" if node else "")
+    return made
 
 
 def _say_join(address: str, token: str, directory: Path, now: datetime) -> None:
     click.echo(f"situate node join {address} {token} {_authority_hashes(directory, now)}")
+    if is_loopback(urlsplit(address).hostname or ""):
+        echo_notes([LOCAL])
+
+
+def _say_bootstrap(address: str, token: str, directory: Path, now: datetime) -> None:
+    authorities = base64.b64encode(UserDirectory(directory).authority_bundle(now)).decode()
+    cluster = {"server": address, "certificate-authority-data": authorities}
+    click.echo(kubeconfig_text(cluster, {"token": token}, "kubelet-bootstrap"), nl=False)
     if is_loopback(urlsplit(address).hostname or ""):
         echo_notes([LOCAL])
 

@@ -47,6 +47,7 @@ from situate.server.http.settings import ServerSettings as HttpSettings
 from situate.server.identity.audit.policy import read_policy
 from situate.server.identity.bootstrap import bootstrap, publish_authorities
 from situate.server.identity.create_handlers import restricted
+from situate.server.identity.joining.certificate_signer import CertificateSigner
 from situate.server.identity.joining.node_joins import NodeJoins
 from situate.server.identity.pki.kubeconfig import ensure_kubeconfig
 from situate.server.identity.pki.revocation import REVOKED, share_always
@@ -186,6 +187,8 @@ async def _open(settings: ControlPlaneSettings) -> AsyncIterator[tuple[Server, S
         parts.append(Part("snapshot-lag", lag.run))
         parts.append(Part("custom-kinds", lambda: DefinitionController(registry, time.time_ns).run()))
         parts.append(Part("revocations", lambda: share_always(registry, identity.authority.folder / REVOKED)))
+        signer = CertificateSigner(registry, identity.authority, identity.identity.authorization, now)
+        parts.append(Part("certificate-signer", signer.run))
         parts.append(Part("certificates", lambda: renew_certificates(settings, identity, tls, to_kubelets, renewed)))
         if settings.process_node:
             parts.append(Part("machine-node", lambda: machine_agent(settings, registry, nodes, identity.tokens).run()))
@@ -248,7 +251,12 @@ async def _open_registry(
         wall_ns=time.time_ns,
         new_uid=new_uid,
         cache=cache,
-        admission=[identity.restriction, *chain(cache, settings.profile, accounts=True), identity.escalation],
+        admission=[
+            identity.restriction,
+            *chain(cache, settings.profile, accounts=True),
+            identity.requests,
+            identity.escalation,
+        ],
         extension=transactions,
         authorize_create=identity.identity.authorize_create,
     )

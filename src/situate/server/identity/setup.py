@@ -19,6 +19,7 @@ from situate.server.identity.authorization.reviews import Reviews
 from situate.server.identity.create_handlers import create_handlers
 from situate.server.identity.identity import Identity
 from situate.server.identity.joining.bootstrap_tokens import BootstrapTokens
+from situate.server.identity.joining.csr_admission import CertificateRequestAdmission
 from situate.server.identity.pki.account_keys import open_account_keys
 from situate.server.identity.pki.authority import Authority, open_authority
 from situate.server.identity.pki.revocation import REVOKED, Revocations
@@ -38,6 +39,8 @@ class IdentityParts:
     authority: Authority
     restriction: NodeRestriction
     """The first of the registry's admission. Evictions bypass the registry and use `create_handlers.restricted`."""
+    requests: CertificateRequestAdmission
+    """Of certificates."""
     escalation: NoEscalation
     """The last of the registry's admission."""
     tokens: TokenRequests
@@ -81,6 +84,7 @@ def open_identity(
         identity=Identity(authentication, authorization, audit),
         authority=authority,
         restriction=restriction,
+        requests=CertificateRequestAdmission(authorization),
         escalation=NoEscalation(authorization.rbac, authorization),
         tokens=tokens,
         create_handlers=create_handlers(Reviews(authorization, authentication), tokens),

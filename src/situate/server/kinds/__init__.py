@@ -8,6 +8,7 @@ from situate.server.kinds.apps import controllerrevision, daemonset, deployment,
 from situate.server.kinds.authentication import reviews as authentication_reviews
 from situate.server.kinds.authorization import reviews as authorization_reviews
 from situate.server.kinds.batch import cronjob, job
+from situate.server.kinds.certificates import certificatesigningrequest
 from situate.server.kinds.coordination import lease
 from situate.server.kinds.core import (
     binding,
@@ -68,6 +69,7 @@ KINDS: Final[tuple[Kind, ...]] = (
     priorityclass.KIND,
     podgroup.KIND,
     coscheduling.KIND,
+    certificatesigningrequest.KIND,
     lease.KIND,
     event.EVENTS_KIND,
     csidriver.KIND,

@@ -87,6 +87,8 @@ class Strategy:
     prepare_update: Merge = _leave_both
     """(new, old): copy from `old` what this request cannot change."""
     prepare_status: Merge = keep_all_but_status
+    prepare_approval: Merge = keep_status
+    """The same for the `approval` subresource, which `validate_update` checks."""
     validate: Check = _fine
     validate_update: Compare = _fine_both
     """(new, old): includes the checks of `validate` that kube-apiserver repeats."""

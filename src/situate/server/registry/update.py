@@ -145,6 +145,9 @@ def _prepare(target: Target, strategy: Strategy, new: Object, old: Object) -> No
             restore_metadata_for_status(new, old, target.resource)
         case "finalize":
             keep_status(new, old)
+        case "approval":
+            strategy.prepare_approval(new, old)
+            restore_metadata_for_status(new, old, target.resource.kind)
         case _:
             strategy.prepare_update(new, old)
             if strategy.counts_generation:

@@ -64,6 +64,9 @@ class _Free:
 Int32 = Annotated[int, msgspec.Meta(ge=INT32_MIN, le=INT32_MAX)]
 Int64 = Annotated[int, msgspec.Meta(ge=INT64_MIN, le=INT64_MAX)]
 
+_NO_BYTES: Final = _Base64("")
+"""One object, because msgspec compares with the value of an absent field by identity."""
+
 # The type, and the value of an absent field.
 _SCALARS: Final[dict[str, tuple[Any, Any]]] = {
     "string": (str, ""),
@@ -71,7 +74,7 @@ _SCALARS: Final[dict[str, tuple[Any, Any]]] = {
     "int32": (Int32, 0),
     "int64": (Int64, 0),
     "double": (int | float, 0),
-    "bytes": (_Base64, None),
+    "bytes": (_Base64, _NO_BYTES),
 }
 _SPECIAL: Final[dict[str, tuple[Any, Any]]] = {
     "Quantity": (_Quantity, None),
@@ -105,7 +108,7 @@ def _read(kind: Any, value: Any) -> Any:
     read = _READ[kind](value)
     if read is None:
         raise ValueError
-    return kind(read)
+    return kind(read) if read or kind is not _Base64 else _NO_BYTES
 
 
 def _annotation_of_late(kind: Type, value: Any) -> Any:

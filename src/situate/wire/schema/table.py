@@ -58,6 +58,7 @@ _SECTIONS: Final[Mapping[str, tuple[str, str]]] = {
     "authorization.v1": ("authorization", "authorization.k8s.io/v1"),
     "autoscaling.v1": ("autoscaling", "autoscaling/v1"),
     "batch.v1": ("batch", "batch/v1"),
+    "certificates.v1": ("certificates", "certificates.k8s.io/v1"),
     "coordination.v1": ("coordination", "coordination.k8s.io/v1"),
     "core.v1": ("core", "v1"),
     "discovery.v1": ("discovery", "discovery.k8s.io/v1"),

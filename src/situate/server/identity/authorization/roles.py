@@ -242,6 +242,11 @@ system:node-proxier = system:node-proxier : User/system:kube-proxy
 system:public-info-viewer = system:public-info-viewer : Group/system:authenticated Group/system:unauthenticated
 system:service-account-issuer-discovery = system:service-account-issuer-discovery : Group/system:serviceaccounts
 system:volume-scheduler = system:volume-scheduler : User/system:kube-scheduler
+situate:kubelet-bootstrap = system:node-bootstrapper : Group/system:bootstrappers:kubelet
+situate:node-autoapprove-bootstrap = system:certificates.k8s.io:certificatesigningrequests:nodeclient :
+  Group/system:bootstrappers:kubelet
+situate:node-autoapprove-rotation = system:certificates.k8s.io:certificatesigningrequests:selfnodeclient :
+  Group/system:nodes
 situate:kubelet-api-admin = system:kubelet-api-admin : User/kube-apiserver-kubelet-client
 situate:node-bootstrapper = situate:node-bootstrapper : Group/system:bootstrappers
 situate:scheduler = situate:scheduler : User/system:kube-scheduler

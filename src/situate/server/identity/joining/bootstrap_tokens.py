@@ -1,8 +1,9 @@
-"""Bootstrap tokens: `abcdef.0123456789abcdef`, with which a node joins once.
+"""Bootstrap tokens: `abcdef.0123456789abcdef`, with which nodes join.
 
 They have the names of Kubernetes: a Secret `bootstrap-token-<id>` in kube-system, the user `system:bootstrap:<id>` and
-the group `system:bootstrappers`. Unlike kubeadm's, the Secret has only a hash of the token. Servers on one store share
-the tokens. Deleting the Secret uses the token up.
+the group `system:bootstrappers`. Our own Secrets have only a hash of the token; kubeadm's, with the token itself, are
+accepted as well. Servers on one store share the tokens. An agent uses its token up; one for kubelets has the group
+KUBELETS besides, and is valid until it expires, because a kubelet reads its certificate with it.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ PREFIX: Final = "bootstrap-token-"
 TYPE: Final = "bootstrap.kubernetes.io/token"
 USER: Final = "system:bootstrap:"
 GROUP: Final = "system:bootstrappers"
+KUBELETS: Final = "system:bootstrappers:kubelet"
+"""Who may ask for the certificate of a node with a CertificateSigningRequest."""
 DEFAULT_LIFE: Final = timedelta(hours=1)
 MAX_LIFE: Final = timedelta(days=7)
 MAX_FAILURES: Final = 10
@@ -34,6 +37,8 @@ MAX_COUNTED: Final = 10_000
 """How many tokens with failures a server remembers. Only existing tokens count, and administrators create those."""
 
 SECRETS: Final = resource_of("v1", "secrets")
+NEVER: Final = "9999-12-31T23:59:59Z"
+"""The expiry of a token without one."""
 _ALPHABET: Final = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 
@@ -46,6 +51,8 @@ class BootstrapToken(NamedTuple):
     node: str
     """The only node that may join with it; empty: any new one."""
     uid: str
+    groups: tuple[str, ...] = ()
+    """Besides GROUP."""
 
 
 def new_token() -> str:
@@ -53,8 +60,8 @@ def new_token() -> str:
     return f"{id_}.{secret}"
 
 
-def token_secret(token: str, expires: datetime, node: str = "") -> Object:
-    """The Secret of a new token."""
+def token_secret(token: str, expires: datetime, node: str = "", *, kubelet: bool = False) -> Object:
+    """The Secret of a new token, for one agent or for kubelets."""
     data = {
         "token-id": token.partition(".")[0],
         "token-sha256": _hash(token),
@@ -62,6 +69,7 @@ def token_secret(token: str, expires: datetime, node: str = "") -> Object:
         "usage-bootstrap-authentication": "true",
     }
     data |= {"node-name": node} if node else {}
+    data |= {"auth-extra-groups": KUBELETS} if kubelet else {}
     return {
         "apiVersion": "v1",
         "kind": "Secret",
@@ -77,13 +85,14 @@ def read_token(secret: Object) -> BootstrapToken | None:
         return None
     data = _decoded(secret.get("data") or {})
     try:
-        expires = datetime.fromisoformat(data["expiration"])
+        expires = datetime.fromisoformat(data.get("expiration", NEVER))
         found = BootstrapToken(
             data["token-id"],
-            data["token-sha256"],
+            data.get("token-sha256") or _hash(f"{data['token-id']}.{data['token-secret']}"),
             expires if expires.tzinfo else expires.replace(tzinfo=UTC),
             data.get("node-name", ""),
             uid_of(secret),
+            tuple(one for one in data.get("auth-extra-groups", "").split(",") if one.startswith(f"{GROUP}:")),
         )
     except (KeyError, ValueError):
         return None
@@ -99,7 +108,8 @@ class BootstrapTokens:
         self._failures: dict[str, int] = {}
 
     def find(self, token: str, now: datetime) -> Caller | None:
-        """The caller, who may ask for the certificate of a node and do nothing else."""
+        """The caller, who may ask for the certificate of a node and do nothing else. Tokens without an expiry are
+        valid until they are deleted, as in Kubernetes."""
         match = PATTERN.fullmatch(token)
         found = self.token(match[1]) if match is not None else None
         if found is None or found.expires <= now or self._failures.get(found.uid, 0) >= MAX_FAILURES:
@@ -109,7 +119,7 @@ class BootstrapTokens:
                 self._failures.pop(next(iter(self._failures)))
             self._failures[found.uid] = self._failures.get(found.uid, 0) + 1
             return None
-        return Caller(USER + found.id, (GROUP, "system:authenticated"))
+        return Caller(USER + found.id, (GROUP, *found.groups, "system:authenticated"))
 
     def token(self, token_id: str) -> BootstrapToken | None:
         found = self._objects.get(SECRETS, NAMESPACE, PREFIX + token_id)

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
@@ -122,6 +122,31 @@ def client_certificate(
     life: timedelta = LEAF_LIFE,
 ) -> x509.Certificate:
     return _leaf(issuer, name, key, now, ExtendedKeyUsageOID.CLIENT_AUTH, life).sign(signer, hashes.SHA256())
+
+
+def requested_certificate(
+    issuer: x509.Certificate,
+    signer: ec.EllipticCurvePrivateKey,
+    request: x509.CertificateSigningRequest,
+    now: datetime,
+    life: timedelta,
+    *,
+    serving: bool,
+) -> x509.Certificate:
+    """A certificate for the subject and the key of a request; with its alternative names, if it is for a server."""
+    purpose = ExtendedKeyUsageOID.SERVER_AUTH if serving else ExtendedKeyUsageOID.CLIENT_AUTH
+    key: Any = request.public_key()
+    builder = _leaf(issuer, request.subject, key, now, purpose, life)
+    if serving:
+        builder = builder.add_extension(alternative_names(request), critical=False)
+    return builder.sign(signer, hashes.SHA256())
+
+
+def alternative_names(request: x509.CertificateSigningRequest) -> x509.SubjectAlternativeName:
+    """Those that a request asks for; empty if it asks for none."""
+    with suppress(x509.ExtensionNotFound, ValueError):
+        return request.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    return x509.SubjectAlternativeName([])
 
 
 def signing_request(key: ec.EllipticCurvePrivateKey, name: x509.Name) -> bytes:
