@@ -3,7 +3,7 @@
 `workloads` has the few fields of these that scheduling reads.
 """
 
-from situate.core.model.base import EMPTY, Int32, Int64, Model
+from situate.core.model.base import EMPTY, Int32, Int64, Labels, Model
 from situate.core.model.labels import LabelSelector
 from situate.core.model.stored import Condition, PodTemplateSpec, Raw, StoredMeta
 
@@ -73,6 +73,30 @@ class ManagedReplicaSet(Model, frozen=True, kw_only=True):
     metadata: StoredMeta = StoredMeta()
     spec: ReplicaSetSpec = ReplicaSetSpec()
     status: ReplicaSetStatus = ReplicaSetStatus()
+
+
+class ReplicationControllerSpec(Model, frozen=True, kw_only=True):
+    replicas: Int32 = 1
+    min_ready_seconds: Int32 = 0
+    selector: Labels = EMPTY
+    template: PodTemplateSpec = PodTemplateSpec()
+
+
+class ReplicationControllerStatus(Model, frozen=True, kw_only=True):
+    replicas: Int32 = 0
+    fully_labeled_replicas: Int32 = 0
+    ready_replicas: Int32 = 0
+    available_replicas: Int32 = 0
+    observed_generation: Int64 = 0
+    conditions: tuple[Condition, ...] = ()
+
+
+class ReplicationController(Model, frozen=True, kw_only=True):
+    """What a ReplicaSet was called before it had selectors of sets."""
+
+    metadata: StoredMeta = StoredMeta()
+    spec: ReplicationControllerSpec = ReplicationControllerSpec()
+    status: ReplicationControllerStatus = ReplicationControllerStatus()
 
 
 class ClaimRetention(Model, frozen=True, kw_only=True):

@@ -5,6 +5,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from situate.core.model.base import Labels
 from situate.core.model.labels import LabelSelector, Selector, SelectorError, parse_selector
 from situate.core.reconcile.effects import Effect, UpdateObject
 from situate.core.reconcile.objects import ManagedObject, ObjectLister, controller_ref, to_json, update_metadata
@@ -19,8 +20,10 @@ class Claimed(msgspec.Struct, Generic[K], frozen=True):
     effects: tuple[Effect, ...]
 
 
-def selector_of(selector: LabelSelector | None) -> Selector | None:
+def selector_of(selector: LabelSelector | Labels | None) -> Selector | None:
     """None if the selector is invalid or matches everything, on which no controller acts."""
+    if isinstance(selector, Mapping):
+        selector = LabelSelector(match_labels=selector)
     try:
         parsed = parse_selector(selector)
     except SelectorError:

@@ -14,7 +14,14 @@ from typing import Any, Final, Protocol, TypeVar, cast
 import msgspec
 from msgspec.structs import fields, replace
 
-from situate.core.model.apps import ControllerRevision, DaemonSet, Deployment, ManagedReplicaSet, ManagedStatefulSet
+from situate.core.model.apps import (
+    ControllerRevision,
+    DaemonSet,
+    Deployment,
+    ManagedReplicaSet,
+    ManagedStatefulSet,
+    ReplicationController,
+)
 from situate.core.model.base import INT32_MAX, Int32, Model
 from situate.core.model.batch import CronJob, Job
 from situate.core.model.managed import (
@@ -49,6 +56,7 @@ KINDS: Final[Mapping[type[Model], tuple[str, str]]] = {
     ManagedStatefulSet: ("apps/v1", "StatefulSet"),
     DaemonSet: ("apps/v1", "DaemonSet"),
     ControllerRevision: ("apps/v1", "ControllerRevision"),
+    ReplicationController: ("v1", "ReplicationController"),
     Job: ("batch/v1", "Job"),
     CronJob: ("batch/v1", "CronJob"),
     ManagedPod: ("v1", "Pod"),

@@ -1,11 +1,17 @@
-"""ReplicaSet: keeps the desired number of active pods."""
+"""ReplicaSet and ReplicationController: keep the desired number of active pods."""
 
 from collections.abc import Sequence
 from itertools import islice
+from typing import Any, TypeAlias
 
 from msgspec.structs import replace
 
-from situate.core.model.apps import ManagedReplicaSet, ReplicaSetStatus
+from situate.core.model.apps import (
+    ManagedReplicaSet,
+    ReplicaSetStatus,
+    ReplicationController,
+    ReplicationControllerStatus,
+)
 from situate.core.model.labels import Selector
 from situate.core.model.managed import ManagedPod
 from situate.core.model.refs import Millis
@@ -25,9 +31,10 @@ from situate.core.reconcile.pod_counts import LabelledPods
 from situate.core.reconcile.pods import deletion_order, is_active, new_pod
 
 REPLICA_FAILURE = "ReplicaFailure"
+ReplicaOwner: TypeAlias = ManagedReplicaSet | ReplicationController
 
 
-def replica_set(one: ManagedReplicaSet, objects: ObjectLister, now: Millis, refused: str = "") -> ReconcileResult:
+def replica_set(one: ReplicaOwner, objects: ObjectLister, now: Millis, refused: str = "") -> ReconcileResult:
     """`refused`: why the last create or delete of this ReplicaSet failed, if none has succeeded since.
 
     It counts its pods and reads none of them, unless some have to be adopted, released or deleted.
@@ -51,7 +58,7 @@ def replica_set(one: ManagedReplicaSet, objects: ObjectLister, now: Millis, refu
     return result.done()
 
 
-def _claims(one: ManagedReplicaSet, selector: Selector, objects: ObjectLister) -> bool:
+def _claims(one: ReplicaOwner, selector: Selector, objects: ObjectLister) -> bool:
     """Whether a pod is to be released or adopted."""
     meta = one.metadata
     if meta.deletion_timestamp is not None:
@@ -60,9 +67,7 @@ def _claims(one: ManagedReplicaSet, selector: Selector, objects: ObjectLister) -
     return own.staying_where(lambda labels: not selector.matches(labels)) or orphans.staying_where(selector.matches)
 
 
-def _manage(
-    one: ManagedReplicaSet, selector: Selector, active: int, objects: ObjectLister, now: Millis
-) -> list[Effect]:
+def _manage(one: ReplicaOwner, selector: Selector, active: int, objects: ObjectLister, now: Millis) -> list[Effect]:
     missing = one.spec.replicas - active
     effects: list[Effect] = []
     if missing > 0:
@@ -81,20 +86,25 @@ def _manage(
     return effects
 
 
-def _related(one: ManagedReplicaSet, objects: ObjectLister) -> list[ManagedPod]:
+def _related(one: ReplicaOwner, objects: ObjectLister) -> list[ManagedPod]:
     """The pods of all ReplicaSets with the same owner; its own if it has none."""
     owner = controller_of(one.metadata)
     namespace = one.metadata.namespace
-    siblings = [one] if owner is None else objects.controlled(ManagedReplicaSet, namespace, owner.uid)
+    if owner is None or isinstance(one, ReplicationController):
+        return list(objects.controlled(ManagedPod, namespace, one.metadata.uid))
+    siblings = objects.controlled(ManagedReplicaSet, namespace, owner.uid)
     return [pod for each in siblings for pod in objects.controlled(ManagedPod, namespace, each.metadata.uid)]
 
 
 def _status(
-    one: ManagedReplicaSet, mine: Sequence[LabelledPods], now: Millis, refused: str, result: ResultBuilder
-) -> ReplicaSetStatus:
+    one: ReplicaOwner, mine: Sequence[LabelledPods], now: Millis, refused: str, result: ResultBuilder
+) -> ReplicaSetStatus | ReplicationControllerStatus:
     """`result` learns when the next pod becomes available: there is no event about that."""
     wanted = one.spec.template.metadata.labels.items()
     active, ready = sum(each.active for each in mine), sum(each.ready for each in mine)
+    more: dict[str, Any] = {}
+    if isinstance(one, ManagedReplicaSet):
+        more = {"terminating_replicas": sum(each.terminating for each in mine)}
     return replace(
         one.status,
         replicas=active,
@@ -103,9 +113,9 @@ def _status(
         available_replicas=_available(mine, one.spec.min_ready_seconds, now, result)
         if one.spec.min_ready_seconds
         else ready,
-        terminating_replicas=sum(each.terminating for each in mine),
         observed_generation=one.metadata.generation,
         conditions=_conditions(one, active, now, refused),
+        **more,
     )
 
 
@@ -124,7 +134,7 @@ def _available(mine: Sequence[LabelledPods], min_ready_s: int, now: Millis, resu
     return found
 
 
-def _conditions(one: ManagedReplicaSet, active: int, now: Millis, refused: str) -> tuple[Condition, ...]:
+def _conditions(one: ReplicaOwner, active: int, now: Millis, refused: str) -> tuple[Condition, ...]:
     held = one.status.conditions
     if not refused:
         return without_condition(held, REPLICA_FAILURE)

@@ -13,7 +13,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import Any, Final, TypeAlias
 
-from situate.core.model.apps import ControllerRevision, DaemonSet, Deployment, ManagedReplicaSet, ManagedStatefulSet
+from situate.core.model.apps import (
+    ControllerRevision,
+    DaemonSet,
+    Deployment,
+    ManagedReplicaSet,
+    ManagedStatefulSet,
+    ReplicationController,
+)
 from situate.core.model.batch import CronJob, Job
 from situate.core.model.managed import (
     Budget,
@@ -56,6 +63,7 @@ Key: TypeAlias = tuple[type, str, str]
 CONTROLLERS: Final[Mapping[type, Controller]] = {
     Deployment: deployment,
     ManagedReplicaSet: replica_set,
+    ReplicationController: replica_set,
     ManagedStatefulSet: stateful_set,
     DaemonSet: daemon_set,
     Job: job,
@@ -68,7 +76,7 @@ CONTROLLERS: Final[Mapping[type, Controller]] = {
 
 # Which controllers may adopt an object without one.
 _TAKERS: Final[Mapping[type, tuple[type, ...]]] = {
-    ManagedPod: (ManagedReplicaSet, ManagedStatefulSet, DaemonSet, Job),
+    ManagedPod: (ManagedReplicaSet, ReplicationController, ManagedStatefulSet, DaemonSet, Job),
     ManagedReplicaSet: (Deployment,),
     ControllerRevision: (ManagedStatefulSet, DaemonSet),
 }
@@ -98,7 +106,7 @@ def reconcile(
             outcome = reconcile_pod_on_node(one, objects, heartbeats, now)
         if not outcome.effects:
             outcome = ReconcileResult(pod_claims(one, objects).effects, outcome.requeue_at)
-    elif isinstance(one, ManagedReplicaSet):
+    elif isinstance(one, ManagedReplicaSet | ReplicationController):
         outcome = replica_set(one, objects, now, refused)
     elif isinstance(one, CronJob):
         outcome = cron_job(one, objects, now, zones)
@@ -188,6 +196,7 @@ _OTHERS: Final[Mapping[type, Callable[[Any, ObjectLister], Iterator[Key]]]] = {
     Deployment: _budgets_beside,
     ManagedReplicaSet: _budgets_beside,
     ManagedStatefulSet: _budgets_beside,
+    ReplicationController: _budgets_beside,
     Job: _orphans,
     ManagedAccount: _namespace,
     ManagedConfigMap: _namespaces,
