@@ -1386,6 +1386,8 @@ def further() -> Iterator[Case]:
 
 
 def cases() -> list[Case]:
+    from server.kinds.corpus_networking import networking_cases
+
     makers = (
         deployments,
         replica_sets,
@@ -1405,4 +1407,4 @@ def cases() -> list[Case]:
         names,
         further,
     )
-    return [case for make in makers for case in make()]
+    return [*(case for make in makers for case in make()), *networking_cases()]

@@ -30,6 +30,7 @@ from situate.server.kinds.core import (
 from situate.server.kinds.core import node as core_node
 from situate.server.kinds.discovery import endpointslice
 from situate.server.kinds.kind import Kind
+from situate.server.kinds.networking import ingress, ingressclass, ipaddress, networkpolicy, servicecidr
 from situate.server.kinds.node import runtimeclass
 from situate.server.kinds.policy import poddisruptionbudget
 from situate.server.kinds.rbac import role, rolebinding
@@ -83,6 +84,11 @@ KINDS: Final[tuple[Kind, ...]] = (
     resourceslice.KIND,
     endpointslice.KIND,
     runtimeclass.KIND,
+    ingressclass.KIND,
+    ingress.KIND,
+    ipaddress.KIND,
+    networkpolicy.KIND,
+    servicecidr.KIND,
     rolebinding.CLUSTER_KIND,
     role.CLUSTER_KIND,
     rolebinding.KIND,

@@ -39,6 +39,8 @@ def _full(pattern: str) -> Callable[[str], object]:
 
 _is_label, _is_subdomain, _is_dns_1035 = _full(_LABEL), _full(_SUBDOMAIN), _full(_DNS_1035)
 _is_underscored = _full(_UNDERSCORED)
+_WILDCARD = rf"\*\.{_SUBDOMAIN}"
+_is_wildcard = _full(_WILDCARD)
 _is_config_key, _is_header, _is_percent = _full(_CONFIG_KEY), _full(_HEADER), _full(_PERCENT)
 _is_port_charset, _is_env_name = _full("[-a-z0-9]+"), _full("[ -<>-~]*")
 _has_letter = re.compile("[a-z]").search
@@ -54,6 +56,12 @@ _SUBDOMAIN_RULE = pattern_text(
     f"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', {_ENDS}",
     _SUBDOMAIN,
     "example.com",
+)
+_WILDCARD_RULE = pattern_text(
+    "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of lower "
+    "case alphanumeric characters, '-' or '.' and end with an alphanumeric character",
+    _WILDCARD,
+    "*.example.com",
 )
 _UNDERSCORED_RULE = pattern_text(
     f"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', {_ENDS}",
@@ -117,6 +125,11 @@ def _checked(text: str, limit: int, matches: Callable[[str], object], rule: str)
 def subdomain(text: str) -> tuple[str, ...]:
     """Names of most objects."""
     return _checked(text, MAX_SUBDOMAIN, _is_subdomain, _SUBDOMAIN_RULE)
+
+
+@_remembered
+def wildcard_subdomain(text: str) -> tuple[str, ...]:
+    return _checked(text, MAX_SUBDOMAIN, _is_wildcard, _WILDCARD_RULE)
 
 
 @_remembered

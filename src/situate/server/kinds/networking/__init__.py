@@ -1,0 +1,1 @@
+"""networking.k8s.io: stored for clients and for controllers that others run. Nothing here forwards traffic."""
