@@ -25,6 +25,7 @@ GROUPS: Final = (
     "autoscaling",
     "batch",
     "certificates.k8s.io",
+    "networking.k8s.io",
     "policy",
     "rbac.authorization.k8s.io",
     "storage.k8s.io",

@@ -15,9 +15,22 @@ from situate.core.model.stored import Condition, Raw, StoredMeta, TemplateMeta
 from situate.core.model.tolerations import Toleration
 
 
+class ManagedPort(Model, frozen=True, kw_only=True):
+    name: str = ""
+    container_port: Int32 = 0
+    protocol: str = "TCP"
+
+
 class ManagedContainer(Model, frozen=True, kw_only=True):
     name: str = ""
     restart_policy: str | None = None
+    ports: tuple[ManagedPort, ...] = ()
+
+
+class PortContainer(Model, frozen=True, kw_only=True):
+    """Of a container, only what services name."""
+
+    ports: tuple[ManagedPort, ...] = ()
 
 
 class ManagedPodSpec(Model, frozen=True, kw_only=True):
@@ -26,6 +39,7 @@ class ManagedPodSpec(Model, frozen=True, kw_only=True):
     hostname: str = ""
     subdomain: str = ""
     init_containers: tuple[ManagedContainer, ...] = ()
+    containers: tuple[PortContainer, ...] = ()
     volumes: tuple[Raw, ...] = ()
     affinity: Raw = EMPTY
     tolerations: tuple[Toleration, ...] = ()
@@ -60,9 +74,15 @@ class ExtendedClaim(Model, frozen=True, kw_only=True):
     resource_claim_name: str = ""
 
 
+class PodAddress(Model, frozen=True, kw_only=True):
+    ip: str = ""
+
+
 class ManagedPodStatus(Model, frozen=True, kw_only=True):
     phase: str = "Pending"
     reason: str = ""
+    pod_ip: str = msgspec.field(default="", name="podIP")
+    pod_ips: tuple[PodAddress, ...] = msgspec.field(default=(), name="podIPs")
     conditions: tuple[Condition, ...] = ()
     container_statuses: tuple[PodContainerStatus, ...] = ()
     init_container_statuses: tuple[PodContainerStatus, ...] = ()

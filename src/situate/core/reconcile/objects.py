@@ -35,6 +35,7 @@ from situate.core.model.managed import (
     ManagedResourceClaimTemplate,
 )
 from situate.core.model.managed_node import ManagedNode
+from situate.core.model.services import ManagedEndpoints, ManagedService, ManagedSlice
 from situate.core.model.stored import Owner, Raw, StoredMeta, controller_of
 from situate.core.reconcile.effects import ObjectRef, RecordEvent, UpdateObject, UpdateStatus
 from situate.core.reconcile.pod_counts import NO_PODS, OwnedPodCounts
@@ -64,6 +65,9 @@ KINDS: Final[Mapping[type[Model], tuple[str, str]]] = {
     ManagedNamespace: ("v1", "Namespace"),
     ManagedAccount: ("v1", "ServiceAccount"),
     ManagedConfigMap: ("v1", "ConfigMap"),
+    ManagedService: ("v1", "Service"),
+    ManagedEndpoints: ("v1", "Endpoints"),
+    ManagedSlice: ("discovery.k8s.io/v1", "EndpointSlice"),
     Budget: ("policy/v1", "PodDisruptionBudget"),
     ManagedNode: ("v1", "Node"),
     ManagedResourceClaim: ("resource.k8s.io/v1", "ResourceClaim"),

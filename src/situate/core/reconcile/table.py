@@ -34,6 +34,7 @@ from situate.core.model.managed import (
 )
 from situate.core.model.managed_node import ManagedNode
 from situate.core.model.refs import Millis
+from situate.core.model.services import ManagedEndpoints, ManagedService
 from situate.core.model.stored import StoredMeta, controller_of
 from situate.core.reconcile.adoption import selector_of
 from situate.core.reconcile.cron import Zones, only_utc
@@ -42,6 +43,7 @@ from situate.core.reconcile.daemonset import daemon_set
 from situate.core.reconcile.deployment import deployment
 from situate.core.reconcile.disruption import budget, budgets_of
 from situate.core.reconcile.effects import CreateObject, ReconcileResult
+from situate.core.reconcile.endpoints import mirrored_endpoints, selects, service_endpoints
 from situate.core.reconcile.job import job, orphan_pod
 from situate.core.reconcile.job_tracking import is_tracked
 from situate.core.reconcile.namespace import namespace_contents
@@ -72,6 +74,8 @@ CONTROLLERS: Final[Mapping[type, Controller]] = {
     ManagedPod: orphan_pod,
     ManagedNamespace: namespace_contents,
     ManagedResourceClaim: resource_claim,
+    ManagedService: service_endpoints,
+    ManagedEndpoints: mirrored_endpoints,
 }
 
 # Which controllers may adopt an object without one.
@@ -154,9 +158,19 @@ def _concerned(changed: Any, objects: ObjectLister) -> Iterator[Key]:
         yield from others(changed, objects)
 
 
-def _budgets(pod: ManagedPod, objects: ObjectLister) -> Iterator[Key]:
+def _budgets_and_services(pod: ManagedPod, objects: ObjectLister) -> Iterator[Key]:
+    space = pod.metadata.namespace
     for one in budgets_of(pod, objects):
-        yield Budget, pod.metadata.namespace, one.metadata.name
+        yield Budget, space, one.metadata.name
+    for service in objects.among(ManagedService, space):
+        if selects(service, pod):
+            yield ManagedService, space, service.metadata.name
+
+
+def _of_its_name(one: ManagedService | ManagedEndpoints, objects: ObjectLister) -> Iterator[Key]:
+    """A Service and its Endpoints."""
+    meta = one.metadata
+    yield ManagedEndpoints if isinstance(one, ManagedService) else ManagedService, meta.namespace, meta.name
 
 
 def _budgets_beside(sized: Any, objects: ObjectLister) -> Iterator[Key]:
@@ -192,7 +206,9 @@ def _stateful_sets(one: ManagedClaim, objects: ObjectLister) -> Iterator[Key]:
 
 
 _OTHERS: Final[Mapping[type, Callable[[Any, ObjectLister], Iterator[Key]]]] = {
-    ManagedPod: _budgets,
+    ManagedPod: _budgets_and_services,
+    ManagedService: _of_its_name,
+    ManagedEndpoints: _of_its_name,
     Deployment: _budgets_beside,
     ManagedReplicaSet: _budgets_beside,
     ManagedStatefulSet: _budgets_beside,

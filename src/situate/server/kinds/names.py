@@ -58,8 +58,8 @@ _SUBDOMAIN_RULE = pattern_text(
     "example.com",
 )
 _WILDCARD_RULE = pattern_text(
-    "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of lower "
-    "case alphanumeric characters, '-' or '.' and end with an alphanumeric character",
+    "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of "
+    "lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character",
     _WILDCARD,
     "*.example.com",
 )
