@@ -125,8 +125,8 @@ def test_a_pod_that_goes_leaves_its_slice_and_its_room_is_used() -> None:
 
 def test_pods_that_end_are_left_out_and_pods_that_go_still_serve() -> None:
     one = service()
-    going = {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}
-    pods = [pod("p1", status={"phase": "Succeeded"}), pod("p2", **going)]
+    going: Any = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+    pods = [pod("p1", status={"phase": "Succeeded"}), pod("p2", metadata=going)]
     effects = reconcile(one, ObjectIndex([one, *pods]), 0).effects
     (body,) = created(effects, "EndpointSlice")
     assert [each["conditions"] for each in body["endpoints"]] == [
