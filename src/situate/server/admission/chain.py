@@ -5,6 +5,7 @@ from __future__ import annotations
 from situate.core.reconcile.nodes.fencing import KUBERNETES, NodeProfile
 from situate.server.admission.accounts import ServiceAccounts
 from situate.server.admission.agent_reports import AgentReports
+from situate.server.admission.limits import LimitRanger
 from situate.server.admission.namespaces import NamespaceLifecycle
 from situate.server.admission.priority import Priority
 from situate.server.admission.services import ServiceAddresses
@@ -19,6 +20,7 @@ def chain(cache: Cache, profile: NodeProfile = KUBERNETES, *, accounts: bool = F
     a ServiceAccount; only where somebody creates the account `default` of each namespace."""
     return [
         NamespaceLifecycle(cache),
+        LimitRanger(cache),
         *([ServiceAccounts(cache)] if accounts else []),
         AgentReports(),
         Priority(cache),
