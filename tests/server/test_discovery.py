@@ -5,20 +5,22 @@ from typing import Any
 import pytest
 
 from situate.server.discovery import Discovery
-from situate.server.resources import BY_PATH, RESOURCES
+from situate.server.resources import BY_PATH, served_by
 
 FACTS = json.loads((Path(__file__).parent / "discovery_facts.json").read_text())
+SERVED = served_by("1.36")
+"""The facts are of this version."""
 OURS = ("situate.dev", "scheduling.x-k8s.io")
 
 
 def aggregated(path: str, version: str = "v2") -> Any:
-    found = Discovery().aggregated(path, version)
+    found = Discovery(SERVED).aggregated(path, version)
     assert found is not None
     return json.loads(found.body)
 
 
 def plain(path: str) -> Any:
-    found = Discovery().plain(path, "127.0.0.1:6443")
+    found = Discovery(SERVED).plain(path, "127.0.0.1:6443")
     assert found is not None
     return json.loads(found.body)
 
@@ -60,7 +62,7 @@ def test_the_newest_stable_version_is_preferred() -> None:
 
 
 def test_both_ways_tell_the_same() -> None:
-    for one in RESOURCES:
+    for one in SERVED:
         path = f"/apis/{one.api_version}" if one.group else f"/api/{one.version}"
         listed = {row["name"]: row for row in plain(path)["resources"]}
         row, other = listed[one.plural], ROWS[f"{one.api_version}/{one.plural}"]
@@ -85,7 +87,7 @@ def test_the_old_list_of_versions_says_where_the_server_is() -> None:
 
 
 def test_a_document_that_is_the_same_has_the_same_tag() -> None:
-    first, again = Discovery().aggregated("/apis", "v2"), Discovery().aggregated("/apis", "v2")
+    first, again = Discovery(SERVED).aggregated("/apis", "v2"), Discovery(SERVED).aggregated("/apis", "v2")
     fewer = Discovery([BY_PATH["", "v1", "pods"]]).aggregated("/apis", "v2")
     assert first == again
     assert first is not None
@@ -95,5 +97,5 @@ def test_a_document_that_is_the_same_has_the_same_tag() -> None:
 
 
 def test_what_is_not_served_has_no_document() -> None:
-    assert Discovery().plain("/apis/foo", "") is None
-    assert Discovery().aggregated("/api", "v9") is None
+    assert Discovery(SERVED).plain("/apis/foo", "") is None
+    assert Discovery(SERVED).aggregated("/api", "v9") is None

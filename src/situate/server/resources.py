@@ -13,4 +13,16 @@ BY_PATH: Final[Mapping[tuple[str, str, str], Resource]] = {
     (one.group, one.version, one.plural): one for one in RESOURCES
 }
 """By group, version and plural, as in a URL."""
+
+
+def served_by(version: str) -> tuple[Resource, ...]:
+    """The resources that a server of this version of Kubernetes has: "1.37", or "v1.37.1-situate"."""
+    minor = _minor(version)
+    return tuple(one for one in RESOURCES if not one.since or _minor(one.since) <= minor)
+
+
+def _minor(version: str) -> int:
+    return int(version.removeprefix("v").split(".")[1])
+
+
 BY_KIND: Final[Mapping[tuple[str, str], Resource]] = {(one.api_version, one.kind): one for one in RESOURCES}

@@ -9,7 +9,7 @@ import pytest
 
 from core.reconcile.test_table import Driven
 from core.reconcile.world import Raw, World, is_live, manifest, template, workload
-from situate.core.model.managed import ManagedResourceClaim
+from situate.core.model.managed_devices import ManagedResourceClaim
 from situate.core.reconcile.effects import ReconcileError
 from situate.core.reconcile.resourceclaim import FINALIZER, POD_CLAIM, generated_base, unseen_pods
 

@@ -33,6 +33,7 @@ POD, NAMESPACE, EVENT = BY_KIND["v1", "Pod"], BY_KIND["v1", "Namespace"], BY_KIN
 REPLICA_SET, CONFIG_MAP = BY_KIND["apps/v1", "ReplicaSet"], BY_KIND["v1", "ConfigMap"]
 LEASE = BY_KIND["coordination.k8s.io/v1", "Lease"]
 NODE, SLICE = BY_KIND["v1", "Node"], BY_KIND["resource.k8s.io/v1", "ResourceSlice"]
+DEVICE_CLASS, RULE = (BY_KIND["resource.k8s.io/v1", kind] for kind in ("DeviceClass", "DeviceTaintRule"))
 CLAIM, CLAIM_TEMPLATE = (BY_KIND["resource.k8s.io/v1", kind] for kind in ("ResourceClaim", "ResourceClaimTemplate"))
 
 
@@ -237,5 +238,25 @@ def test_a_hollow_node_has_devices_and_starts_a_pod_when_its_claim_is_reserved()
         assert [one["name"] for one in held] == ["p"], "the controller reserves the claim of a pod that has a node"
         await made.registry.delete(Target(NODE, "", "node-1"), SYSTEM)
         await made.until(lambda: not made.all(SLICE, ""))
+
+    story(told)
+
+
+def test_a_pod_leaves_a_device_that_a_rule_taints() -> None:
+    devices = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu"}}]}}
+    claims = [{"name": "gpu", "resourceClaimTemplateName": "one-gpu"}]
+    spec = {"containers": [{"name": "c", "image": "i"}], "resourceClaims": claims}
+    taint = {"key": "broken", "effect": "NoExecute"}
+
+    async def told(made: World) -> None:
+        await made.create(DEVICE_CLASS, {"metadata": {"name": "gpu"}, "spec": {}})
+        await made.create(CLAIM_TEMPLATE, {"metadata": {"name": "one-gpu"}, "spec": {"spec": devices}})
+        await made.create(POD, {"metadata": {"name": "p"}, "spec": spec})
+        await made.until(lambda: (made.one(POD, "p") or {}).get("status", {}).get("phase") == "Running")
+        await made.create(RULE, {"metadata": {"name": "r"}, "spec": {"deviceSelector": {}, "taint": taint}})
+        await made.until(lambda: made.one(POD, "p") is None and not made.all(CLAIM))
+        await made.until(lambda: any(one["reason"] == "DeviceTaintManagerEviction" for one in made.all(EVENT)))
+        (condition,) = (made.one(RULE, "r", "") or {})["status"]["conditions"]
+        assert condition["type"] == "EvictionInProgress"
 
     story(told)

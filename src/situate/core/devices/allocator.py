@@ -1,24 +1,24 @@
 """The search for devices: the first complete solution for the claims of a pod on one node, in kube-scheduler's order.
 
 It goes depth first through claims, requests, alternatives and devices, and takes back what led nowhere. It is
-exhaustive, so it may take exponential time, and ends when its budget is spent.
+exhaustive, so it may take exponential time: it skips dead ends, and ends when its budget is spent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from situate.core.devices.allocated import PoolUse
 from situate.core.devices.budget import TimedOutError
 from situate.core.devices.capacity import is_left
+from situate.core.devices.dead_ends import HARD, DeadEnds, sharing_key
 from situate.core.devices.errors import AllocationError
 from situate.core.devices.inventory import Pool, PoolDevice
 from situate.core.devices.requests import MOST_DEVICES, AllocatorInputs, ClaimAsks, DeviceAsk, Taken, claim_asks
-from situate.core.model.devices import DeviceTaint, DeviceToleration, ResourceClaim
-
-_PREVENTING: Final = ("NoSchedule", "NoExecute")
+from situate.core.devices.taints import is_tolerated
+from situate.core.model.devices import ResourceClaim
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +92,11 @@ class _Search:
         """Shared devices that were picked: what each pick consumes."""
         self._available: dict[int, dict[tuple[str, str], int]] = {}
         """By pool: what is left of its counters."""
+        self._bits = [0] * len(claims)
+        """The marked devices of each claim, as bits."""
+        self._steps = 0
+        self._forgets = any(one.forgets for claim in self._claims for one in claim.constraints)
+        self._dead_ends: DeadEnds | None = None
 
     def run(self) -> Solution | NoSolution:
         try:
@@ -141,14 +146,50 @@ class _Search:
             return self._solve(claim, request + 1)
         if len(self._picks[claim]) + ask.count - taken > MOST_DEVICES:
             raise _TooManyDevicesError
+        self._steps += 1
+        if self._steps < HARD or self._forgets:
+            return self._try_devices(claim, request, alternative, taken, start)
+        if self._dead_ends is None:
+            self._dead_ends = DeadEnds(self._claims, self._devices, self._pools)
+        if self._dead_ends.too_few(claim, request, ask, ask.count - taken, start, self._all_bits()):
+            return False
+        state = self._state(claim, request, alternative, taken, start)
+        if self._dead_ends.is_known(state):
+            return False
+        found = self._try_devices(claim, request, alternative, taken, start)
+        if not found:
+            self._dead_ends.remember(state)
+        return found
+
+    def _state(self, claim: int, request: int, alternative: int, taken: int, start: int) -> Hashable:
+        """All that decides whether the rest of the search finds a solution."""
+        constraints = tuple(one.state for one in self._claims[claim].constraints)
+        picked = len(self._picks[claim])
+        sharing = sharing_key(self._sharing) if self._sharing else ()
+        return (claim, request, alternative, taken, start, picked, tuple(self._bits), sharing, constraints)
+
+    def _all_bits(self) -> int:
+        found = 0
+        for bits in self._bits:
+            found |= bits
+        return found
+
+    def _try_devices(self, claim: int, request: int, alternative: int, taken: int, start: int) -> bool:
+        ask = self._claims[claim].requests[request][alternative]
         if ask.all is not None:
             taking = self._take(claim, ask, ask.all[taken], must=True)
             return taking is not None and self._go_on(claim, request, alternative, taken, 0, taking)
+        tried: dict[int, None] = {}
         for at in range(start, len(self._devices)):
             one = self._devices[at]
             self._budget.spend(1)
             if self._in_use(claim, ask, at, one):
                 continue
+            if self._dead_ends is not None and at not in self._sharing:
+                kind = self._dead_ends.kind_of(at)
+                if kind in tried:
+                    continue
+                tried[kind] = None
             pool = self._pools[self._pool_at[at]][0]
             if not ask.selects(at, pool, one) or not self._has_capacity(ask, at, one):
                 continue
@@ -219,6 +260,7 @@ class _Search:
             self._sharing.setdefault(at, []).append(taking.consumed)
         else:
             self._marked.setdefault(at, []).append(claim)
+            self._bits[claim] |= 1 << at
         return taking
 
     def _unsatisfied(self, ask: DeviceAsk, at: int) -> str:
@@ -235,6 +277,8 @@ class _Search:
             table[at].pop()
             if not table[at]:
                 del table[at]
+            if taking.consumed is None:
+                self._bits[claim] &= ~(1 << at)
         for constraint in reversed(self._claims[claim].constraints[: taking.constraints]):
             constraint.remove(ask.base, ask.alternative)
         if taking.counters:
@@ -284,18 +328,3 @@ def _total(picked: Sequence[Taken]) -> Mapping[str, int]:
         for name, amount in taken.items():
             found[name] = found.get(name, 0) + amount.nanos
     return found
-
-
-def is_tolerated(taint: DeviceTaint, tolerations: Sequence[DeviceToleration]) -> bool:
-    """Taints of other effects, known or not, keep nobody away."""
-    return taint.effect not in _PREVENTING or any(tolerates(one, taint) for one in tolerations)
-
-
-def tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
-    if toleration.effect and toleration.effect != taint.effect:
-        return False
-    if toleration.key and toleration.key != taint.key:
-        return False
-    if toleration.operator == "Exists":
-        return True
-    return toleration.operator in ("", "Equal") and toleration.value == taint.value

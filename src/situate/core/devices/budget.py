@@ -10,7 +10,7 @@ from typing import Final
 
 from situate.core.devices.errors import AllocationError
 
-WORK_PER_SECOND: Final = 10_000
+WORK_PER_SECOND: Final = 30_000
 """How much work one second of filterTimeout allows. A unit is one device that is looked at; it takes one or two µs."""
 
 WORK_PER_NODE: Final = 400

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Final, Protocol, TypeAlias
 
 from situate.core.model.devices import Device, DeviceAttribute, DeviceConstraint
@@ -15,6 +16,14 @@ UNKNOWN: Final = "unknown"
 
 
 class ClaimConstraint(Protocol):
+    attribute: str
+    forgets: bool
+    """Whether `remove` does not undo `add`: then what the search has tried in vain matters to what it finds."""
+
+    @property
+    def state(self) -> Hashable:
+        """What decides which devices it refuses."""
+
     def add(self, request: str, alternative: str, device: Device, driver: str) -> bool:
         """Count a device; False if the constraint refuses it, and then it is not counted."""
 
@@ -54,6 +63,8 @@ def _key(attribute: DeviceAttribute) -> AttributeKey:
 
 
 class _Applying:
+    forgets = False
+
     def __init__(self, requests: tuple[str, ...], attribute: str) -> None:
         self.requests = frozenset(requests)
         self.attribute = attribute
@@ -69,6 +80,10 @@ class _Match(_Applying):
         super().__init__(requests, attribute)
         self.value: AttributeKey | None = None
         self.count = 0
+
+    @property
+    def state(self) -> Hashable:
+        return self.value if self.count else None
 
     def add(self, request: str, alternative: str, device: Device, driver: str) -> bool:
         if not self.applies(request, alternative):
@@ -93,6 +108,10 @@ class _DistinctFromAll(_Applying):
         super().__init__(requests, attribute)
         self.values: list[AttributeKey] = []
 
+    @property
+    def state(self) -> Hashable:
+        return tuple(sorted(self.values, key=repr))
+
     def add(self, request: str, alternative: str, device: Device, driver: str) -> bool:
         if not self.applies(request, alternative):
             return True
@@ -110,10 +129,16 @@ class _DistinctFromAll(_Applying):
 class _DistinctFromLast(_Applying):
     """As in 1.36: it remembers one value a request, and forgets it when any device of the request is taken back."""
 
+    forgets = True
+
     def __init__(self, requests: tuple[str, ...], attribute: str) -> None:
         super().__init__(requests, attribute)
         self.values: dict[str, AttributeKey] = {}
         self.count = 0
+
+    @property
+    def state(self) -> Hashable:
+        return self.count, tuple(self.values.items())
 
     def add(self, request: str, alternative: str, device: Device, driver: str) -> bool:
         if not self.applies(request, alternative):

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from situate.core.devices.allocated import PoolId
 from situate.core.devices.errors import AllocationError
 from situate.core.model.base import EMPTY
-from situate.core.model.devices import CounterSet, Device, DeviceTaintRule, ResourceSlice
+from situate.core.model.devices import CounterSet, Device, DeviceTaintRule, ResourceSlice, selects_device
 from situate.core.model.labels import SelectorError
 from situate.core.model.nodeselector import NodeSelector, parse_term
 from situate.core.model.quantity import parse_quantity
@@ -287,10 +287,7 @@ class Inventory:
         added = tuple(
             rule.spec.taint
             for _, rule in sorted(self.taint_rules.items())
-            if (chosen := rule.spec.device_selector) is not None
-            and chosen.driver in (None, driver)
-            and chosen.pool in (None, pool)
-            and chosen.device in (None, device.name)
+            if selects_device(rule.spec.device_selector, driver, pool, device.name)
         )
         return replace(device, taints=(*device.taints, *added)) if added else device
 

@@ -11,12 +11,13 @@ from enum import Enum, unique
 from typing import Final, NamedTuple
 
 from situate.core.devices.allocated import PoolUse
-from situate.core.devices.allocator import counters_left, is_tolerated
+from situate.core.devices.allocator import counters_left
 from situate.core.devices.capacity import consumption, is_left
 from situate.core.devices.constraints import attribute_of
 from situate.core.devices.inventory import Pool, PoolDevice
 from situate.core.devices.requests import AllocatorInputs, alternatives
 from situate.core.devices.selectors import SelectorFailedError
+from situate.core.devices.taints import is_tolerated
 from situate.core.model.devices import ALL, DeviceClass, DeviceConstraint, DeviceSubRequest, DeviceTaint, ResourceClaim
 from situate.core.plugins.support.device_shortages import Pools
 

@@ -153,6 +153,16 @@ class DeviceTaintSelector(Model, frozen=True, kw_only=True):
     device: str | None = None
 
 
+def selects_device(selector: DeviceTaintSelector | None, driver: str, pool: str, device: str) -> bool:
+    """Whether a DeviceTaintRule with this selector taints the device."""
+    return (
+        selector is not None
+        and selector.driver in (None, driver)
+        and selector.pool in (None, pool)
+        and selector.device in (None, device)
+    )
+
+
 class DeviceTaintRuleSpec(Model, frozen=True, kw_only=True):
     """Without a selector it taints nothing; an empty one selects every device."""
 

@@ -1,4 +1,4 @@
-"""Pods, claims, namespaces and budgets, as controllers read and write them.
+"""Pods, volume claims, namespaces and budgets, as controllers read and write them. `managed_devices` has devices.
 
 Of a pod, this is what its controller reads: owner, phase, readiness, termination. Scheduling reads `pod`.
 """
@@ -11,7 +11,7 @@ from situate.core.model.apps import IntOrPercent
 from situate.core.model.base import EMPTY, Int32, Int64, Model
 from situate.core.model.labels import LabelSelector
 from situate.core.model.pod import PodResourceClaim
-from situate.core.model.stored import Condition, Raw, StoredMeta, TemplateMeta
+from situate.core.model.stored import Condition, Raw, StoredMeta
 from situate.core.model.tolerations import Toleration
 
 
@@ -117,37 +117,6 @@ class ManagedClaim(Model, frozen=True, kw_only=True):
     """A PersistentVolumeClaim; only its owner matters."""
 
     metadata: StoredMeta = StoredMeta()
-
-
-class ClaimConsumer(Model, frozen=True, kw_only=True):
-    """An entry of `reservedFor`: a pod, unless it says otherwise."""
-
-    api_group: str = ""
-    resource: str = ""
-    name: str = ""
-    uid: str = ""
-
-
-class ManagedResourceClaimStatus(Model, frozen=True, kw_only=True):
-    allocation: Raw | None = None
-    reserved_for: tuple[ClaimConsumer, ...] = ()
-
-
-class ManagedResourceClaim(Model, frozen=True, kw_only=True):
-    metadata: StoredMeta = StoredMeta()
-    status: ManagedResourceClaimStatus = ManagedResourceClaimStatus()
-
-
-class ManagedResourceClaimTemplateSpec(Model, frozen=True, kw_only=True):
-    """The spec of the claims is passed on unchanged."""
-
-    metadata: TemplateMeta = TemplateMeta()
-    spec: Raw = EMPTY
-
-
-class ManagedResourceClaimTemplate(Model, frozen=True, kw_only=True):
-    metadata: StoredMeta = StoredMeta()
-    spec: ManagedResourceClaimTemplateSpec = ManagedResourceClaimTemplateSpec()
 
 
 class NamespaceSpec(Model, frozen=True, kw_only=True):

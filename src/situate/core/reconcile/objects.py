@@ -31,8 +31,12 @@ from situate.core.model.managed import (
     ManagedConfigMap,
     ManagedNamespace,
     ManagedPod,
+)
+from situate.core.model.managed_devices import (
+    ManagedDeviceTaintRule,
     ManagedResourceClaim,
     ManagedResourceClaimTemplate,
+    ManagedResourceSlice,
 )
 from situate.core.model.managed_node import ManagedNode
 from situate.core.model.services import ManagedEndpoints, ManagedService, ManagedSlice
@@ -50,6 +54,7 @@ class ManagedObject(Protocol):
 
 T = TypeVar("T")
 K = TypeVar("K", bound=ManagedObject)
+P = TypeVar("P", ManagedResourceClaim, ManagedResourceSlice)
 
 KINDS: Final[Mapping[type[Model], tuple[str, str]]] = {
     Deployment: ("apps/v1", "Deployment"),
@@ -72,6 +77,8 @@ KINDS: Final[Mapping[type[Model], tuple[str, str]]] = {
     ManagedNode: ("v1", "Node"),
     ManagedResourceClaim: ("resource.k8s.io/v1", "ResourceClaim"),
     ManagedResourceClaimTemplate: ("resource.k8s.io/v1", "ResourceClaimTemplate"),
+    ManagedResourceSlice: ("resource.k8s.io/v1", "ResourceSlice"),
+    ManagedDeviceTaintRule: ("resource.k8s.io/v1", "DeviceTaintRule"),
 }
 """The API version and kind of each struct."""
 
@@ -97,6 +104,9 @@ class ObjectLister(Protocol):
         self, kind: type[ManagedResourceClaim | ManagedResourceClaimTemplate], namespace: str, name: str
     ) -> Sequence[ManagedPod]:
         """The pods whose `resourceClaims` name this claim or this template."""
+
+    def in_pool(self, kind: type[P], driver: str, pool: str) -> Sequence[P]:
+        """The slices of a pool, or the claims that have devices of it."""
 
 
 def ref_of(obj: ManagedObject) -> ObjectRef:
@@ -151,7 +161,7 @@ class _Sorted:
 
 
 class ObjectIndex:
-    __slots__ = ("_by_claim", "_by_namespace", "_by_node", "_by_owner", "_counts")
+    __slots__ = ("_by_claim", "_by_namespace", "_by_node", "_by_owner", "_by_pool", "_counts")
 
     def __init__(self, objects: Iterable[Any] = ()) -> None:
         self._by_namespace: dict[type, dict[str, _Sorted]] = {}
@@ -159,6 +169,8 @@ class ObjectIndex:
         self._by_node: dict[str, dict[tuple[str, str], ManagedPod]] = {}
         self._by_claim: dict[tuple[type, str, str], dict[str, None]] = {}
         """Names of pods, by the claims and templates that they name."""
+        self._by_pool: dict[tuple[type, str, str], dict[tuple[str, str], None]] = {}
+        """Slices and allocated claims, by kind, driver and pool."""
         self._counts: dict[tuple[str, str], OwnedPodCounts] = {}
         """Of the pods in a namespace, by the uid of their controller."""
         for one in objects:
@@ -178,6 +190,8 @@ class ObjectIndex:
             self._count(owner[2], old, obj)
             self._place(old, obj)
             self._name_claims(old, obj)
+        elif kind in _IN_POOLS:
+            self._put_in_pools(old, obj)
 
     def _count(self, uid: str, old: ManagedPod | None, new: ManagedPod | None) -> None:
         """Update the counts of the pods of one controller."""
@@ -215,6 +229,18 @@ class ObjectIndex:
             for key in _claim_keys(new):
                 self._by_claim.setdefault(key, {})[new.metadata.name] = None
 
+    def _put_in_pools(self, old: Any, new: Any) -> None:
+        """Update the index of slices and claims by pool."""
+        before, after = _pools(old), _pools(new)
+        for key in before:
+            if key not in after:
+                members = self._by_pool[key]
+                del members[old.metadata.namespace, old.metadata.name]
+                if not members:
+                    del self._by_pool[key]
+        for key in after:
+            self._by_pool.setdefault(key, {})[new.metadata.namespace, new.metadata.name] = None
+
     def drop(self, kind: type, namespace: str, name: str) -> None:
         """Remove an object, if it exists."""
         old: Any = self.get(kind, namespace, name)
@@ -225,6 +251,8 @@ class ObjectIndex:
             self._count(owner[2], old, None)
             self._place(old, None)
             self._name_claims(old, None)
+        elif kind in _IN_POOLS:
+            self._put_in_pools(old, None)
         spaces[namespace].drop(name)
         self._by_owner[owner].drop(name)
         if not spaces[namespace].by_name:
@@ -259,6 +287,25 @@ class ObjectIndex:
             self.get(ManagedPod, namespace, pod) for pod in sorted(self._by_claim.get((kind, namespace, name), ()))
         )
         return [pod for pod in found if pod is not None]
+
+    def in_pool(self, kind: type[P], driver: str, pool: str) -> Sequence[P]:
+        found = (self.get(kind, *where) for where in sorted(self._by_pool.get((kind, driver, pool), ())))
+        return [one for one in found if one is not None]
+
+
+_IN_POOLS: Final = (ManagedResourceClaim, ManagedResourceSlice)
+
+
+def _pools(one: ManagedResourceClaim | ManagedResourceSlice | None) -> dict[tuple[type, str, str], None]:
+    """The keys of the pools that a claim has devices of, or of the pool that a slice is of."""
+    match one:
+        case ManagedResourceSlice(spec=spec):
+            return {(ManagedResourceSlice, spec.driver, spec.pool.name): None}
+        case ManagedResourceClaim(status=status) if status.allocation is not None:
+            devices = status.allocation.devices.results
+            return dict.fromkeys((ManagedResourceClaim, device.driver, device.pool) for device in devices)
+        case _:
+            return {}
 
 
 def _claim_keys(pod: ManagedPod) -> Iterator[tuple[type, str, str]]:

@@ -14,13 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from situate.core.model.managed import (
-    ClaimConsumer,
-    GeneratedClaim,
-    ManagedPod,
-    ManagedResourceClaim,
-    ManagedResourceClaimTemplate,
-)
+from situate.core.model.managed import GeneratedClaim, ManagedPod
+from situate.core.model.managed_devices import ClaimConsumer, ManagedResourceClaim, ManagedResourceClaimTemplate
 from situate.core.model.pod import PodResourceClaim
 from situate.core.model.refs import Millis
 from situate.core.model.stored import Owner, controller_of
@@ -91,7 +86,7 @@ def _needs_claim(pod: ManagedPod, entry: PodResourceClaim, made: GeneratedClaim 
     if made.resource_claim_name is None:
         return False
     claim = objects.get(ManagedResourceClaim, pod.metadata.namespace, made.resource_claim_name)
-    return claim is None or not _is_owner(pod, claim)
+    return claim is None or not is_owner(pod, claim)
 
 
 def _made_before(pod: ManagedPod, entry: PodResourceClaim, objects: ObjectLister) -> str | None:
@@ -102,7 +97,7 @@ def _made_before(pod: ManagedPod, entry: PodResourceClaim, objects: ObjectLister
     return None
 
 
-def _is_owner(pod: ManagedPod, claim: ManagedResourceClaim) -> bool:
+def is_owner(pod: ManagedPod, claim: ManagedResourceClaim) -> bool:
     owner = controller_of(claim.metadata)
     return owner is not None and owner.uid == pod.metadata.uid
 

@@ -29,8 +29,12 @@ from situate.core.model.managed import (
     ManagedConfigMap,
     ManagedNamespace,
     ManagedPod,
+)
+from situate.core.model.managed_devices import (
+    ManagedDeviceTaintRule,
     ManagedResourceClaim,
     ManagedResourceClaimTemplate,
+    ManagedResourceSlice,
 )
 from situate.core.model.managed_node import ManagedNode
 from situate.core.model.refs import Millis
@@ -41,6 +45,13 @@ from situate.core.reconcile.cron import Zones, only_utc
 from situate.core.reconcile.cronjob import cron_job
 from situate.core.reconcile.daemonset import daemon_set
 from situate.core.reconcile.deployment import deployment
+from situate.core.reconcile.device_taints import (
+    device_taint_rule,
+    leave_devices,
+    pods_of_rule,
+    pods_of_slice,
+    rules_of_pod,
+)
 from situate.core.reconcile.disruption import budget, budgets_of
 from situate.core.reconcile.effects import CreateObject, ReconcileResult
 from situate.core.reconcile.endpoints import mirrored_endpoints, selects, service_endpoints
@@ -76,6 +87,7 @@ CONTROLLERS: Final[Mapping[type, Controller]] = {
     ManagedResourceClaim: resource_claim,
     ManagedService: service_endpoints,
     ManagedEndpoints: mirrored_endpoints,
+    ManagedDeviceTaintRule: device_taint_rule,
 }
 
 # Which controllers may adopt an object without one.
@@ -110,6 +122,9 @@ def reconcile(
             outcome = reconcile_pod_on_node(one, objects, heartbeats, now)
         if not outcome.effects:
             outcome = ReconcileResult(pod_claims(one, objects).effects, outcome.requeue_at)
+        if not outcome.effects and one.spec.resource_claims:
+            leaving = leave_devices(one, objects, now)
+            outcome = ReconcileResult(leaving.effects, _sooner(outcome.requeue_at, leaving.requeue_at))
     elif isinstance(one, ManagedReplicaSet | ReplicationController):
         outcome = replica_set(one, objects, now, refused)
     elif isinstance(one, CronJob):
@@ -122,6 +137,10 @@ def reconcile(
     return ReconcileResult(
         tuple(takewhile(lambda effect: not isinstance(effect, CreateObject), outcome.effects)), outcome.requeue_at
     )
+
+
+def _sooner(one: Millis | None, other: Millis | None) -> Millis | None:
+    return min((at for at in (one, other) if at is not None), default=None)
 
 
 def concerned(changed: Any, objects: ObjectLister) -> list[Key]:
@@ -225,6 +244,12 @@ def _concerned_by_claims(changed: Any, objects: ObjectLister) -> Iterator[Key]:
     kind, meta = type(changed), changed.metadata
     if kind is ManagedPod:
         yield from _released_claims(changed, objects)
+        for rule in rules_of_pod(changed, objects):
+            yield ManagedDeviceTaintRule, "", rule.metadata.name
+    elif kind is ManagedResourceSlice or kind is ManagedDeviceTaintRule:
+        pods = pods_of_slice if kind is ManagedResourceSlice else pods_of_rule
+        for pod in pods(changed, objects):
+            yield ManagedPod, pod.metadata.namespace, pod.metadata.name
     elif kind is ManagedResourceClaim or kind is ManagedResourceClaimTemplate:
         for pod in objects.naming(kind, meta.namespace, meta.name):
             yield ManagedPod, meta.namespace, pod.metadata.name

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from situate.core.model.managed import ManagedResourceClaim
+from situate.core.model.managed_devices import ManagedResourceClaim
 from situate.core.reconcile.effects import ObjectRef
 from situate.core.reconcile.resourceclaim import unseen_pods
 from situate.loop.controllers.cache import Collect, ControllerCache, Reconcile, Task

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from situate.core.model.managed import Budget, ManagedNamespace, ManagedPod, ManagedResourceClaim
+from situate.core.model.managed import Budget, ManagedNamespace, ManagedPod
+from situate.core.model.managed_devices import ManagedResourceClaim
 from situate.core.model.managed_node import ManagedNode
 from situate.loop.controllers.cache import ControllerCache, Reconcile, Survey, Task
 from situate.server.registry.cache import Cache

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from situate.server.apiextensions.served import CustomKinds
 from situate.server.discovery import Discovery
 from situate.server.openapi import OpenApi
-from situate.server.resources import RESOURCES
+from situate.server.resources import RESOURCES, Resource
 
 
 class ApiDocuments:
-    def __init__(self, custom: CustomKinds) -> None:
+    def __init__(self, custom: CustomKinds, served: Sequence[Resource] = RESOURCES) -> None:
+        """`served`: the resources of this server's version of Kubernetes."""
+        self._served = served
         self._custom = custom
         self._version = custom.version if custom.resources else None
-        self._discovery = Discovery((*RESOURCES, *custom.resources))
-        self._openapi = OpenApi((*RESOURCES, *custom.resources))
+        self._discovery = Discovery((*served, *custom.resources))
+        self._openapi = OpenApi((*served, *custom.resources))
 
     @property
     def discovery(self) -> Discovery:
@@ -28,7 +32,7 @@ class ApiDocuments:
     def _refresh(self) -> None:
         version = self._custom.version
         if version != self._version:
-            resources = (*RESOURCES, *self._custom.resources)
+            resources = (*self._served, *self._custom.resources)
             self._version = version
             self._discovery = Discovery(resources)
             self._openapi = OpenApi(resources, documents=self._openapi.unchanged(resources))

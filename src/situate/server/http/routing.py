@@ -32,6 +32,7 @@ from situate.server.openapi import PROTOBUF_V2
 from situate.server.registry.registry import Registry
 from situate.server.registry.warning import warn
 from situate.server.requests import Caller
+from situate.server.resources import served_by
 
 _READ: Final = ("GET", "HEAD")
 OPENAPI: Final = "/openapi/v3"
@@ -62,6 +63,7 @@ class Router:
     ) -> None:
         self._settings = settings
         self._registry = registry
+        self._served = served_by(settings.version)
         self._objects = objects
         self._watches = watches
         self._scale = scale
@@ -93,7 +95,7 @@ class Router:
         if not url.plural:
             return self._document(http_request, url.path, query)
         resource = url.resource
-        if resource is None:
+        if resource is None or (resource.since and resource not in self._served):
             raise no_such_path()
         if deprecated := DEPRECATED.get((resource.group, resource.plural)):
             warn([deprecated])

@@ -33,6 +33,7 @@ from situate.server.http.streams import OpenStreams
 from situate.server.http.watches import WatchHandler
 from situate.server.identity.network import check_listening
 from situate.server.registry.registry import Registry
+from situate.server.resources import served_by
 from situate.wire.errors import InputError
 
 SWEEP_S: Final = 1.0
@@ -180,7 +181,7 @@ async def serve(
         create_handlers or {},
         Health(checks or {}),
         request_metrics,
-        ApiDocuments(registry.custom),
+        ApiDocuments(registry.custom, served_by(settings.version)),
         views,
     )
     hosts = HostAllowlist((*names, *settings.hosts, settings.address))

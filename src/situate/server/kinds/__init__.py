@@ -34,7 +34,13 @@ from situate.server.kinds.networking import ingress, ingressclass, ipaddress, ne
 from situate.server.kinds.node import runtimeclass
 from situate.server.kinds.policy import poddisruptionbudget
 from situate.server.kinds.rbac import role, rolebinding
-from situate.server.kinds.resource import deviceclass, resourceclaim, resourceclaimtemplate, resourceslice
+from situate.server.kinds.resource import (
+    deviceclass,
+    devicetaintrule,
+    resourceclaim,
+    resourceclaimtemplate,
+    resourceslice,
+)
 from situate.server.kinds.scheduling import coscheduling, podgroup, priorityclass
 from situate.server.kinds.situate_dev import devicepool, nodejoin, nodesnapshot, placementdecision, views
 from situate.server.kinds.storage import csidriver, csinode, csistoragecapacity, storageclass, volumeattachment
@@ -79,6 +85,7 @@ KINDS: Final[tuple[Kind, ...]] = (
     storageclass.KIND,
     volumeattachment.KIND,
     deviceclass.KIND,
+    devicetaintrule.KIND,
     resourceclaim.KIND,
     resourceclaimtemplate.KIND,
     resourceslice.KIND,

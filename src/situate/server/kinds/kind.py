@@ -36,6 +36,8 @@ class Resource:
     """The `group/plural` under which objects are stored. All versions of one kind share it."""
     computed: bool = False
     """Computed for each request (server/views), and not stored."""
+    since: str = ""
+    """The version of Kubernetes that serves it first, such as "1.37"; empty: all that situate follows do."""
     custom: CustomVersion | None = field(default=None, compare=False, repr=False)
     """What its CustomResourceDefinition says; None for a kind of this server."""
 
@@ -71,6 +73,8 @@ class Kind:
     """Cells that depend on the time."""
     printer: Printer | None = field(default=None, kw_only=True)
     """In place of columns and cells."""
+    since: str = field(default="", kw_only=True)
+    """The version of Kubernetes that serves the kind first; empty: all that situate follows do."""
     rights: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     """Verbs by role, if Kubernetes' own roles do not name the kind: `R; patch,update status`. See identity/roles.py."""
 
@@ -96,6 +100,7 @@ class Kind:
                 tuple(subresources.split()),
                 stored_as or f"{group}/{plural}",
                 self.resource.endswith(" ~"),
+                self.since,
             )
             for version in versions.split(",")
         )

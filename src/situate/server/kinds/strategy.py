@@ -1,8 +1,8 @@
 """Strategy: the steps of a write that differ from kind to kind. The registry does the rest.
 
-The registry calls `default` after it decodes an object, then `prepare_create`, `prepare_update` or `prepare_status`,
-then `validate`, `validate_update` or `validate_status`. The first four change the object in place. Validations only
-read it, and append to the errors. They leave `metadata` to metadata.py.
+The registry calls `default` and `stamp` after it decodes an object, then `prepare_create`, `prepare_update` or
+`prepare_status`, then `validate`, `validate_update` or `validate_status`. The first five change the object in place.
+Validations only read it, and append to the errors. They leave `metadata` to metadata.py.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,6 +17,7 @@ from situate.server.objects import Object
 Change: TypeAlias = Callable[[Object], None]
 Merge: TypeAlias = Callable[[Object, Object], None]
 Check: TypeAlias = Callable[[Object, Causes], None]
+Stamp: TypeAlias = Callable[[Object, Object | None, str], None]
 Compare: TypeAlias = Callable[[Object, Object, Causes], None]
 
 NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
@@ -28,6 +29,10 @@ def _leave(_: Object) -> None:
 
 def _leave_both(_new: Object, _old: Object) -> None:
     """Nothing to carry over."""
+
+
+def _unstamped(_new: Object, _old: Object | None, _now: str) -> None:
+    """It has no times of its own."""
 
 
 def _fine(_: Object, _causes: Causes) -> None:
@@ -83,6 +88,8 @@ class Strategy:
 
     default: Change = _leave
     """Set defaults. Must be idempotent."""
+    stamp: Stamp = _unstamped
+    """(new, old, now): set times that the client did not give. `old` is None on creation; now is RFC 3339."""
     prepare_create: Change = _leave
     prepare_update: Merge = _leave_both
     """(new, old): copy from `old` what this request cannot change."""

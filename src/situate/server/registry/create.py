@@ -155,6 +155,7 @@ async def _prepare(
     init_metadata(obj, uid=context.new_uid(), now=now, counted=strategy.counts_generation)
     # 2. Defaults, then managed fields. Nobody owns what admission adds.
     strategy.default(obj)
+    strategy.stamp(obj, None, now)
     if not owned:
         entries = context.managed_fields.for_new(obj, writer_of(resource, target.subresource, caller, options, now))
         if entries:

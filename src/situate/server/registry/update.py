@@ -94,6 +94,7 @@ async def _update_once(
     _check_update_preconditions(target, strategy, made, stored)
     # 2. Defaults and managed fields.
     strategy.default(new)
+    strategy.stamp(new, old, context.now())
     if not made.owned:
         new = updated(old, new, writer)
     new["metadata"]["resourceVersion"] = str(stored.revision)

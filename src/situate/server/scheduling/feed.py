@@ -28,8 +28,8 @@ from situate.store.contract import Store
 from situate.store.entries import Batch, Revision
 from situate.wire.objects import KINDS, NAMESAKES, decode, decode_node, decode_pod
 
-NOT_READ: Final = (("scheduling.k8s.io", "PriorityClass"), ("resource.k8s.io", "DeviceTaintRule"))
-"""Admission has put a pod's priority into its spec. This server has no DeviceTaintRules."""
+NOT_READ: Final = (("scheduling.k8s.io", "PriorityClass"),)
+"""Admission has put a pod's priority into its spec."""
 LONG_ENOUGH: Final = 4
 """Parts of a key before that of an object in its resource."""
 AT_ONCE: Final = 4_096

@@ -14,8 +14,8 @@ import msgspec
 from msgspec.structs import replace
 
 from situate.core.model.devices import ResourceClaim, ResourceClaimSpec, ResourceClaimStatus
-from situate.core.model.managed import (
-    ManagedPod,
+from situate.core.model.managed import ManagedPod
+from situate.core.model.managed_devices import (
     ManagedResourceClaim,
     ManagedResourceClaimTemplate,
     ManagedResourceClaimTemplateSpec,
@@ -94,6 +94,9 @@ class _Objects:
         raise NotImplementedError
 
     def pod_counts(self, namespace: str, uid: str) -> OwnedPodCounts:
+        raise NotImplementedError
+
+    def in_pool(self, kind: type[T], driver: str, pool: str) -> Sequence[T]:
         raise NotImplementedError
 
     def on_node(self, node: str) -> Sequence[ManagedPod]:

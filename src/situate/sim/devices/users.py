@@ -8,7 +8,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from situate.core.model.devices import ResourceClaim
-from situate.core.model.managed import ManagedResourceClaimTemplate
+from situate.core.model.managed_devices import ManagedResourceClaimTemplate
 from situate.core.model.meta import ObjectMeta, key_of
 from situate.core.model.node import Node
 from situate.core.model.pod import Pod, PodResourceClaim

@@ -164,14 +164,14 @@ def _force(
     if not is_finished(one):
         status: dict[str, Any] = {"phase": "Failed"}
         if why is not None:
-            status["conditions"] = [to_json(each) for each in _targeted(one, why, now)]
+            status["conditions"] = [to_json(each) for each in disruption_target(one, why, now)]
         result.effects.append(PatchStatus(ref_of(one), one.metadata.resource_version, status, lease))
     result.effects.append(DeleteObject(ref_of(one), grace_s=0, lease=lease))
 
 
 def _evict(one: ManagedPod, now: Millis, result: ResultBuilder) -> None:
     ref, version = ref_of(one), one.metadata.resource_version
-    conditions = _targeted(one, BY_TAINT, now)
+    conditions = disruption_target(one, BY_TAINT, now)
     if conditions != one.status.conditions:
         result.effects.append(PatchStatus(ref, version, {"conditions": [to_json(each) for each in conditions]}))
     result.effects.append(DeleteObject(ref))
@@ -179,7 +179,8 @@ def _evict(one: ManagedPod, now: Millis, result: ResultBuilder) -> None:
     result.effects.append(RecordEvent(ref, "Normal", "TaintManagerEviction", text))
 
 
-def _targeted(one: ManagedPod, why: tuple[str, str], now: Millis) -> tuple[Condition, ...]:
+def disruption_target(one: ManagedPod, why: tuple[str, str], now: Millis) -> tuple[Condition, ...]:
+    """The pod's conditions with the one that says why it is about to be deleted. `why`: its reason and message."""
     reason, message = why
     condition = Condition(
         type=TARGET, status="True", reason=reason, message=message, last_transition_time=format_time(now)

@@ -4,14 +4,15 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from situate.core.model.names import label_value_problems, qualified_name_problems
+from situate.core.model.names import qualified_name_problems
 from situate.server.kinds.core.pod.volumes import csi_driver
 from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.names import dns_label, subdomain
 from situate.server.kinds.node_selectors import node_selector
 from situate.server.kinds.resource.policies import request_policy
-from situate.server.kinds.resource.resourceclaim import TAINT_EFFECTS, binding_conditions, pool_name
+from situate.server.kinds.resource.resourceclaim import binding_conditions, pool_name
+from situate.server.kinds.resource.taints import check_taint, stamp_taint
 from situate.server.kinds.strategy import Strategy
 from situate.server.objects import Object
 
@@ -56,6 +57,12 @@ _IS_VERSION = re.compile(
     r"(\+[0-9a-zA-Z-]+(\.[0-9a-zA-Z-]+)*)?",
     re.ASCII,
 ).fullmatch
+
+
+def _stamp_taints(new: Object, _old: Object | None, now: str) -> None:
+    for device in new.get("spec", {}).get("devices") or ():
+        for taint in device.get("taints") or ():
+            stamp_taint(taint, now)
 
 
 def _validate_slice(obj: Object, causes: Causes) -> None:
@@ -200,16 +207,9 @@ def _device(device: Mapping[str, Any], path: str, causes: Causes) -> None:
             request_policy(policy, capacity[name].get("value", "0"), at, causes)
     causes.at_most(MAX_TAINTS, device.get("taints", ()), f"{path}.taints")
     for index, one in enumerate(device.get("taints", ())):
-        _taint(one, f"{path}.taints[{index}]", causes)
+        check_taint(one, f"{path}.taints[{index}]", causes)
     _consumptions(device.get("consumesCounters", ()), f"{path}.consumesCounters", causes)
     binding_conditions(device, path, causes)
-
-
-def _taint(one: Mapping[str, Any], path: str, causes: Causes) -> None:
-    causes.check(qualified_name_problems, one.get("key", ""), f"{path}.key")
-    if one.get("value"):
-        causes.check(label_value_problems, one["value"], f"{path}.value")
-    causes.require_one_of(one.get("effect", ""), TAINT_EFFECTS, f"{path}.effect")
 
 
 def _consumptions(these: Sequence[Mapping[str, Any]], path: str, causes: Causes) -> None:
@@ -247,6 +247,7 @@ def _slice_selectable(obj: Object) -> Mapping[str, str]:
 KIND: Final = Kind(
     "resource.k8s.io/v1 resourceslices ResourceSlice C - -",
     strategy=Strategy(
+        stamp=_stamp_taints,
         validate=_validate_slice,
         validate_update=_validate_slice_update,
         selectable=_slice_selectable,

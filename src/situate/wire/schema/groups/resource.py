@@ -1,4 +1,7 @@
-"""Messages of resource.k8s.io, read from the structs of k8s.io/api v0.36.4. See table.py for the notation."""
+"""Messages of resource.k8s.io, read from the structs of k8s.io/api v0.36.4; DeviceTaintRule from those of v0.37.1.
+
+See table.py for the notation.
+"""
 
 from typing import Final
 
@@ -45,6 +48,10 @@ DeviceSelector: cel 1 CELDeviceSelector?
 DeviceSubRequest: name 1 string!; deviceClassName 2 string!; selectors 3 [DeviceSelector]; allocationMode 4
     DeviceAllocationMode; count 5 int64; tolerations 6 [DeviceToleration]; capacity 7 CapacityRequirements?
 DeviceTaint: key 1 string!; value 2 string; effect 3 DeviceTaintEffect!; timeAdded 4 Time?
+kind DeviceTaintRule: metadata 1 meta.v1.ObjectMeta!; spec 2 DeviceTaintRuleSpec!*; status 3 DeviceTaintRuleStatus!
+DeviceTaintRuleSpec: deviceSelector 1 DeviceTaintSelector?; taint 2 DeviceTaint!*
+DeviceTaintRuleStatus: conditions 1 [meta.v1.Condition] by type
+DeviceTaintSelector: driver 2 string?; pool 3 string?; device 4 string?
 DeviceToleration: key 1 string; operator 2 DeviceTolerationOperator; value 3 string; effect 4 DeviceTaintEffect;
     tolerationSeconds 5 int64?
 ExactDeviceRequest: deviceClassName 1 string!; selectors 2 [DeviceSelector]; allocationMode 3 DeviceAllocationMode;
