@@ -11,7 +11,7 @@ import pytest
 from situate.kube.client import Client
 from situate.kube.errors import ApiError
 from situate.web import placements
-from situate.web.placements import PlacementLog
+from situate.web.placements import PlacementFeed
 
 
 def event(version: int, reason: str, message: str, kind: str = "Pod") -> bytes:
@@ -53,8 +53,8 @@ class ForeignServer:
         yield Lines(self.streams.pop(0))
 
 
-async def read(server: ForeignServer, namespace: str = "") -> PlacementLog:
-    log = PlacementLog(cast("Client", server), namespace, lambda: None)
+async def read(server: ForeignServer, namespace: str = "") -> PlacementFeed:
+    log = PlacementFeed(cast("Client", server), namespace, lambda: None)
     task = asyncio.create_task(log.run())
     async with asyncio.timeout(20):
         await server.done.wait()

@@ -32,7 +32,7 @@ from situate.kube.reflector import Reflector
 from situate.web.gangs import GangMembers
 from situate.web.limits import FIRST_FLUSH_S, FLUSH_S, RECHECK_S, WAITING_S
 from situate.web.map_columns import MapColumns
-from situate.web.placements import PlacementLog
+from situate.web.placements import PlacementFeed
 from situate.web.rights import Scope, find_scope
 from situate.web.waiting import waiting_rows
 
@@ -78,7 +78,7 @@ class ClusterModel:
         self._gang_rows: tuple[int, float, dict[str, Any]] | None = None
         self._pending_tick = self._gang_tick = 1
         self.gangs = GangMembers()
-        self.placements = PlacementLog(client, scope.namespace, self._moved_soon)
+        self.placements = PlacementFeed(client, scope.namespace, self._moved_soon)
         self._reflectors = [Reflector(client, _within(kind, scope), self._tell) for kind in kinds]
         self._pods = [one for one in self._reflectors if one.kind.model is Pod]
         self._nodes = [one for one in self._reflectors if one.kind.model is Node]

@@ -33,7 +33,7 @@ UNTOLD: Final = ("running", "succeeded", "gone")
 _GONE: Final = 410
 
 
-class PlacementLog:
+class PlacementFeed:
     """The newest placements. `run` it until it is cancelled."""
 
     def __init__(self, client: Client, namespace: str, moved: Callable[[], None]) -> None:

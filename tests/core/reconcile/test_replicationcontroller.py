@@ -2,7 +2,7 @@
 
 import msgspec
 
-from situate.core.model.apps import ReplicationController
+from situate.core.model.apps import ManagedReplicationController
 from situate.core.model.managed import Budget, ManagedPod
 from situate.core.model.stored import Condition
 from situate.core.reconcile.effects import CreateObject, DeleteObject, UpdateObject, UpdateStatus
@@ -17,7 +17,7 @@ BODY = {
         "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c"}]}},
     },
 }
-ONE = msgspec.convert(BODY, ReplicationController)
+ONE = msgspec.convert(BODY, ManagedReplicationController)
 
 
 def pod(name: str, owned: bool = True) -> ManagedPod:
@@ -71,8 +71,8 @@ def test_a_refusal_is_its_condition() -> None:
 
 
 def test_its_pods_concern_it_and_it_concerns_budgets() -> None:
-    assert (ReplicationController, "d", "web") in concerned(pod("a"), ObjectIndex([ONE]))
-    assert (ReplicationController, "d", "web") in concerned(pod("a", owned=False), ObjectIndex([ONE]))
+    assert (ManagedReplicationController, "d", "web") in concerned(pod("a"), ObjectIndex([ONE]))
+    assert (ManagedReplicationController, "d", "web") in concerned(pod("a", owned=False), ObjectIndex([ONE]))
     budget = msgspec.convert(
         {
             "metadata": {"name": "b", "namespace": "d", "uid": "9"},

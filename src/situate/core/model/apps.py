@@ -75,14 +75,14 @@ class ManagedReplicaSet(Model, frozen=True, kw_only=True):
     status: ReplicaSetStatus = ReplicaSetStatus()
 
 
-class ReplicationControllerSpec(Model, frozen=True, kw_only=True):
+class ManagedReplicationControllerSpec(Model, frozen=True, kw_only=True):
     replicas: Int32 = 1
     min_ready_seconds: Int32 = 0
     selector: Labels = EMPTY
     template: PodTemplateSpec = PodTemplateSpec()
 
 
-class ReplicationControllerStatus(Model, frozen=True, kw_only=True):
+class ManagedReplicationControllerStatus(Model, frozen=True, kw_only=True):
     replicas: Int32 = 0
     fully_labeled_replicas: Int32 = 0
     ready_replicas: Int32 = 0
@@ -91,12 +91,12 @@ class ReplicationControllerStatus(Model, frozen=True, kw_only=True):
     conditions: tuple[Condition, ...] = ()
 
 
-class ReplicationController(Model, frozen=True, kw_only=True):
+class ManagedReplicationController(Model, frozen=True, kw_only=True):
     """What a ReplicaSet was called before it had selectors of sets."""
 
     metadata: StoredMeta = StoredMeta()
-    spec: ReplicationControllerSpec = ReplicationControllerSpec()
-    status: ReplicationControllerStatus = ReplicationControllerStatus()
+    spec: ManagedReplicationControllerSpec = ManagedReplicationControllerSpec()
+    status: ManagedReplicationControllerStatus = ManagedReplicationControllerStatus()
 
 
 class ClaimRetention(Model, frozen=True, kw_only=True):

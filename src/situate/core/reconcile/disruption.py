@@ -6,7 +6,7 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
-from situate.core.model.apps import Deployment, ManagedReplicaSet, ManagedStatefulSet, ReplicationController
+from situate.core.model.apps import Deployment, ManagedReplicaSet, ManagedReplicationController, ManagedStatefulSet
 from situate.core.model.base import EMPTY
 from situate.core.model.labels import Selector, SelectorError, parse_selector
 from situate.core.model.managed import Budget, BudgetStatus, ManagedPod
@@ -106,7 +106,7 @@ def _size_of(owner: Owner, namespace: str, objects: ObjectLister) -> tuple[str, 
     """Uid and size of the top controller: for a ReplicaSet, its Deployment, if any."""
     kind = owner.api_version.partition("/")[0], owner.kind
     if kind == ("v1", "ReplicationController"):
-        rc = objects.get(ReplicationController, namespace, owner.name)
+        rc = objects.get(ManagedReplicationController, namespace, owner.name)
         return None if rc is None or rc.metadata.uid != owner.uid else (owner.uid, rc.spec.replicas)
     if kind == ("apps", "StatefulSet"):
         sts = objects.get(ManagedStatefulSet, namespace, owner.name)

@@ -19,8 +19,8 @@ from situate.core.model.apps import (
     DaemonSet,
     Deployment,
     ManagedReplicaSet,
+    ManagedReplicationController,
     ManagedStatefulSet,
-    ReplicationController,
 )
 from situate.core.model.base import INT32_MAX, Int32, Model
 from situate.core.model.batch import CronJob, Job
@@ -62,7 +62,7 @@ KINDS: Final[Mapping[type[Model], tuple[str, str]]] = {
     ManagedStatefulSet: ("apps/v1", "StatefulSet"),
     DaemonSet: ("apps/v1", "DaemonSet"),
     ControllerRevision: ("apps/v1", "ControllerRevision"),
-    ReplicationController: ("v1", "ReplicationController"),
+    ManagedReplicationController: ("v1", "ReplicationController"),
     Job: ("batch/v1", "Job"),
     CronJob: ("batch/v1", "CronJob"),
     ManagedPod: ("v1", "Pod"),

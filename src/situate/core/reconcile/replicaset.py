@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from situate.core.model.apps import (
     ManagedReplicaSet,
+    ManagedReplicationController,
+    ManagedReplicationControllerStatus,
     ReplicaSetStatus,
-    ReplicationController,
-    ReplicationControllerStatus,
 )
 from situate.core.model.labels import Selector
 from situate.core.model.managed import ManagedPod
@@ -31,7 +31,7 @@ from situate.core.reconcile.pod_counts import LabelledPods
 from situate.core.reconcile.pods import deletion_order, is_active, new_pod
 
 REPLICA_FAILURE = "ReplicaFailure"
-ReplicaOwner: TypeAlias = ManagedReplicaSet | ReplicationController
+ReplicaOwner: TypeAlias = ManagedReplicaSet | ManagedReplicationController
 
 
 def replica_set(one: ReplicaOwner, objects: ObjectLister, now: Millis, refused: str = "") -> ReconcileResult:
@@ -90,7 +90,7 @@ def _related(one: ReplicaOwner, objects: ObjectLister) -> list[ManagedPod]:
     """The pods of all ReplicaSets with the same owner; its own if it has none."""
     owner = controller_of(one.metadata)
     namespace = one.metadata.namespace
-    if owner is None or isinstance(one, ReplicationController):
+    if owner is None or isinstance(one, ManagedReplicationController):
         return list(objects.controlled(ManagedPod, namespace, one.metadata.uid))
     siblings = objects.controlled(ManagedReplicaSet, namespace, owner.uid)
     return [pod for each in siblings for pod in objects.controlled(ManagedPod, namespace, each.metadata.uid)]
@@ -98,7 +98,7 @@ def _related(one: ReplicaOwner, objects: ObjectLister) -> list[ManagedPod]:
 
 def _status(
     one: ReplicaOwner, mine: Sequence[LabelledPods], now: Millis, refused: str, result: ResultBuilder
-) -> ReplicaSetStatus | ReplicationControllerStatus:
+) -> ReplicaSetStatus | ManagedReplicationControllerStatus:
     """`result` learns when the next pod becomes available: there is no event about that."""
     wanted = one.spec.template.metadata.labels.items()
     active, ready = sum(each.active for each in mine), sum(each.ready for each in mine)

@@ -18,8 +18,8 @@ from situate.core.model.apps import (
     DaemonSet,
     Deployment,
     ManagedReplicaSet,
+    ManagedReplicationController,
     ManagedStatefulSet,
-    ReplicationController,
 )
 from situate.core.model.batch import CronJob, Job
 from situate.core.model.managed import (
@@ -76,7 +76,7 @@ Key: TypeAlias = tuple[type, str, str]
 CONTROLLERS: Final[Mapping[type, Controller]] = {
     Deployment: deployment,
     ManagedReplicaSet: replica_set,
-    ReplicationController: replica_set,
+    ManagedReplicationController: replica_set,
     ManagedStatefulSet: stateful_set,
     DaemonSet: daemon_set,
     Job: job,
@@ -92,7 +92,7 @@ CONTROLLERS: Final[Mapping[type, Controller]] = {
 
 # Which controllers may adopt an object without one.
 _TAKERS: Final[Mapping[type, tuple[type, ...]]] = {
-    ManagedPod: (ManagedReplicaSet, ReplicationController, ManagedStatefulSet, DaemonSet, Job),
+    ManagedPod: (ManagedReplicaSet, ManagedReplicationController, ManagedStatefulSet, DaemonSet, Job),
     ManagedReplicaSet: (Deployment,),
     ControllerRevision: (ManagedStatefulSet, DaemonSet),
 }
@@ -125,7 +125,7 @@ def reconcile(
         if not outcome.effects and one.spec.resource_claims:
             leaving = leave_devices(one, objects, now)
             outcome = ReconcileResult(leaving.effects, _sooner(outcome.requeue_at, leaving.requeue_at))
-    elif isinstance(one, ManagedReplicaSet | ReplicationController):
+    elif isinstance(one, ManagedReplicaSet | ManagedReplicationController):
         outcome = replica_set(one, objects, now, refused)
     elif isinstance(one, CronJob):
         outcome = cron_job(one, objects, now, zones)
@@ -231,7 +231,7 @@ _OTHERS: Final[Mapping[type, Callable[[Any, ObjectLister], Iterator[Key]]]] = {
     Deployment: _budgets_beside,
     ManagedReplicaSet: _budgets_beside,
     ManagedStatefulSet: _budgets_beside,
-    ReplicationController: _budgets_beside,
+    ManagedReplicationController: _budgets_beside,
     Job: _orphans,
     ManagedAccount: _namespace,
     ManagedConfigMap: _namespaces,

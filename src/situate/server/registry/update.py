@@ -148,7 +148,7 @@ def _prepare(target: Target, strategy: Strategy, new: Object, old: Object) -> No
             keep_status(new, old)
         case "approval":
             strategy.prepare_approval(new, old)
-            restore_metadata_for_status(new, old, target.resource.kind)
+            restore_metadata_for_status(new, old, target.resource)
         case _:
             strategy.prepare_update(new, old)
             if strategy.counts_generation:
