@@ -65,3 +65,19 @@ def test_a_failed_evaluation_is_told_in_cel_gos_words(expression: str, message: 
     with pytest.raises(EvaluationError) as raised:
         compile_selector(expression).matches(DEVICE)
     assert str(raised.value) == message
+
+
+@pytest.mark.parametrize(
+    "expression, cost",
+    [
+        ("(true ? optional.of(device.attributes.d.v) : optional.none()).orValue(false)", 5),
+        ("optional.of(1).optMap(o, device.attributes.d.v).orValue(false)", 7),
+        ("cel.bind(o, optional.of(device.attributes.d.v), o).value().major() == 1", 9),
+    ],
+)
+def test_a_version_does_not_survive_in_an_optional_that_is_chosen_or_named(expression: str, cost: int) -> None:
+    """As in cel-go."""
+    selector = compile_selector(expression)
+    with pytest.raises(EvaluationError, match=r"unsupported conversion to ref.Val: \(semver.Version\)1.2.3") as caught:
+        selector.evaluate(DeviceView("d", {"v": Version("1.2.3")}, {}, False))
+    assert caught.value.cost == cost

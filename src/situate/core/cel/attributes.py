@@ -6,6 +6,7 @@ as a value of its own (a branch of `?:` or an index is only resolved).
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Final
 
 from situate.core.cel.errors import ErrorValue, needed, no_such_overload
 from situate.core.cel.formatting import go_print
@@ -76,6 +77,9 @@ def list_index(key: Value) -> int | ErrorValue:
 def missing(target: Value, key: Value) -> ErrorValue:
     problem = "index out of bounds" if isinstance(target, list) else "no such key"
     return ErrorValue(f"{problem}: {go_print(key)}")
+
+
+NO_WAY_BACK: Final = "unsupported conversion to ref.Val: {}"
 
 
 @dataclass(slots=True)
@@ -176,7 +180,20 @@ class Attribute:
         for qualifier in self.qualifiers:
             if qualifier.computed is not None and qualifier.resolve is None:
                 qualifier.resolve = qualifier.computed.resolver()
-        return _follow(base, self.qualifiers) if self.qualifiers else base
+        return _follow(base, self.qualifiers) if self.qualifiers else _taken_out(base)
+
+
+def _taken_out(base: Run) -> Run:
+    """A path without steps. cel-go takes what an optional holds out as Go's own value and puts it in again; it does not
+    know the way back from all of them, and the error is then what the optional holds."""
+
+    def take_out(frame: Evaluation) -> object:
+        value = base(frame)
+        if isinstance(value, OptionalValue) and value.has_value and (native := getattr(value.value, "go_native", "")):
+            return OptionalValue(ErrorValue(NO_WAY_BACK.format(native)))
+        return value
+
+    return take_out
 
 
 def _choose(condition: Run, truthy: Run, falsy: Run) -> Run:
@@ -237,7 +254,7 @@ def follow_path(frame: Evaluation, value: object, qualifiers: list[Qualifier]) -
         value = value.value
         if native := getattr(value, "go_native", ""):
             # cel-go takes the value out as Go's own, and does not know the way back.
-            return ErrorValue(f"unsupported conversion to ref.Val: {native}")
+            return ErrorValue(NO_WAY_BACK.format(native))
     for qualifier in qualifiers:
         is_optional = is_optional or qualifier.optional
         if is_optional:
