@@ -38,7 +38,18 @@ class VersionSchema(msgspec.Struct, frozen=True, eq=False):
 class CustomStoredForm:
     """Objects of one kind as one of its versions shows them."""
 
-    __slots__ = ("_api_version", "_end", "_group", "_kind", "_mark", "_shown", "_storage", "_versions")
+    __slots__ = (
+        "_api_version",
+        "_end",
+        "_group",
+        "_is_current",
+        "_kind",
+        "_mark",
+        "_shown",
+        "_start",
+        "_storage",
+        "_versions",
+    )
 
     def __init__(self, group: str, kind: str, shown: str, storage: str, versions: Mapping[str, VersionSchema]) -> None:
         """`shown` and `storage` name versions."""
@@ -50,6 +61,9 @@ class CustomStoredForm:
         self._versions = versions
         self._mark = f"{storage} {self._storage.digest}"
         self._end = b',"%b":"%b"}' % (MARK.encode(), self._mark.encode())
+        self._start = f'{{"kind":"{kind}","apiVersion":"{self._api_version}","metadata":{{"resourceVersion":"'.encode()
+        self._is_current = self._storage.digest == self._shown.digest
+        """Whether this version shows objects as they are stored."""
 
     def encode(self, obj: Object) -> bytes:
         if self._storage is not self._shown:
@@ -60,7 +74,7 @@ class CustomStoredForm:
     def decode(self, value: bytes, revision: int) -> Object:
         obj = codec.decode(value, self._api_version, self._kind, revision)
         mark = obj.pop(MARK, "")
-        if mark == self._mark and self._storage.digest == self._shown.digest:
+        if mark == self._mark and self._is_current:
             return obj
         version, _, digest = mark.partition(" ")
         stored = self._versions.get(version)
@@ -72,9 +86,8 @@ class CustomStoredForm:
         return obj
 
     def to_json(self, value: bytes, revision: int) -> bytes:
-        if value.endswith(self._end) and self._storage.digest == self._shown.digest:
-            whole = codec.to_json(value, self._api_version, self._kind, revision)
-            return whole[: -len(self._end)] + b"}"
+        if revision and self._is_current and value.endswith(self._end):
+            return b'%b%d",%b}' % (self._start, revision, value[codec.METADATA_BEGINS : -len(self._end)])
         return _encode(self.decode(value, revision))
 
     def to_item(self, value: bytes, revision: int) -> bytes:

@@ -13,7 +13,8 @@ import msgspec
 
 from situate.server.requests import Object
 
-_BEGUN: Final = len(b'{"metadata":{')
+METADATA_BEGINS: Final = len(b'{"metadata":{')
+"""Where the first field of the metadata is in the stored form."""
 _LEFT_OUT: Final = ("apiVersion", "kind", "metadata")
 USUAL_BYTES: Final = 2048
 """Most objects fit."""
@@ -63,7 +64,7 @@ def to_json(value: bytes, api_version: str, kind: str, revision: int) -> bytes:
     """The complete object as JSON."""
     version = f'"resourceVersion":"{revision}",' if revision else ""
     start = f'{{"kind":"{kind}","apiVersion":"{api_version}","metadata":{{{version}'
-    return start.encode() + value[_BEGUN:]
+    return start.encode() + value[METADATA_BEGINS:]
 
 
 def to_item(value: bytes, revision: int) -> bytes:
@@ -77,6 +78,6 @@ def to_items(values: Iterable[bytes], revisions: Iterable[int]) -> bytes:
     start = b'{"metadata":{"resourceVersion":"%d",'
     for value, revision in zip(values, revisions, strict=True):
         pieces.append(start % revision)
-        pieces.append(value[_BEGUN:])
+        pieces.append(value[METADATA_BEGINS:])
         start = b',{"metadata":{"resourceVersion":"%d",'
     return b"".join(pieces)
