@@ -35,18 +35,15 @@ ask delete pod too-big >/dev/null 2>&1
 } > "$home/smaller.yaml"
 ask apply -f "$home/smaller.yaml" >/dev/null 2>&1
 tries=0
-until ask get pod too-big | grep -q Running; do
+until line=$(ask get pod too-big -o wide | grep Running); do
     tries=$((tries + 1))
     if [ $tries -gt 60 ]; then echo "the pod does not run after 60 tries" >&2; exit 1; fi
     sleep 0.25
 done
-ask get pod too-big -o wide | tail -n 1 | awk '{ printf "%-24s %-12s %s\n", $1, $3, $7 }'
+echo "$line" | awk '{ printf "%-24s %-12s %s\n", $1, $3, $7 }'
 
 say "situate get: where everything went"
 ask get pods -o wide | awk '{ printf "%-24s %-12s %s\n", $1, $3, ($1 == "NAME" ? "NODE" : $7) }' | sed 's/RESTARTS.*//'
-
-say "situate get placementdecisions: one for each decision"
-ask get placementdecisions | head -n 4
 
 say "situate status: what each node holds, and what waits"
 ask status | tail -n +3
@@ -55,6 +52,9 @@ say "situate down"
 $situate down --dir "$home/cluster" --delete | sed "s|$home/||"
 
 say "what next"
+if $situate web --help >/dev/null 2>&1; then
+    echo 'The same live in a browser: `situate up` prints the link to its page (docs/guides/web.md).'
+fi
 cat <<EOF
 Tutorials of ten minutes each: docs/start/index.md. \`make site\` builds all pages as a site.
 Put the command on your path (. .venv/bin/activate), then: situate up, situate why, situate --help.
