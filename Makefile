@@ -43,7 +43,7 @@ KUBE_ASSETS := $(abspath $(KUBE_BIN))
 endif
 export KUBE_ASSETS
 
-.PHONY: help demo test check bench bench-devices bench-kubernetes bench-server bench-store etcd-faults kill-test disk-full hostile-clients oracle fuzz-conformance fuzz-cel fuzz-crd kubernetes kubelet helm format clean format-check lint types contracts docs hooks
+.PHONY: help demo man test check bench bench-devices bench-kubernetes bench-server bench-store etcd-faults kill-test disk-full hostile-clients oracle fuzz-conformance fuzz-cel fuzz-crd kubernetes kubelet helm format clean format-check lint types contracts docs hooks
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-25s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -61,6 +61,9 @@ test: $(VENV)/.ready-dev  ## Run the whole test suite
 		break; }; done
 	@$(BIN)/python -m pytest -q tests/browser
 	@PYTHONPATH=tests $(BIN)/python -c 'from browser.chromium import missing; print("left out: the tests of the page in a browser. To run them: make chromium test") if missing() else None'
+
+man: $(VENV)/.ready  ## Write the manual pages into build/man
+	@$(BIN)/situate man build/man
 
 check: format-check lint types contracts docs  ## Format, lint, types, import contracts, docs tests
 

@@ -57,7 +57,25 @@ def test_each_command_of_the_list_is_there(name: str) -> None:
 def test_an_unknown_command_is_a_usage_error() -> None:
     result = CliRunner().invoke(main, ["plaice"])
     assert result.exit_code == 2
-    assert "No such command 'plaice'" in result.stderr
+    assert result.stderr == "error: no such command: plaice; did you mean `situate place`?\n"
+    result = CliRunner().invoke(main, ["xyzzy"])
+    assert result.stderr == "error: no such command: xyzzy; `situate --help` lists the commands\n"
+
+
+@pytest.mark.parametrize(
+    "words, line",
+    [
+        pytest.param(["get", "--outptu", "json"], "Did you mean '--output'?", id="a misspelt option"),
+        pytest.param(["completion"], "Missing argument", id="a missing argument"),
+        pytest.param(["clusters", "-o", "xml"], "is not one of", id="a value that is not one of the choices"),
+    ],
+)
+def test_a_usage_error_is_one_line_that_names_the_help(words: list[str], line: str) -> None:
+    result = CliRunner().invoke(main, words, prog_name="situate")
+    assert (result.exit_code, result.stdout, len(result.stderr.splitlines())) == (2, "", 1)
+    assert result.stderr.startswith("error: ")
+    assert line in result.stderr
+    assert result.stderr.endswith(f" (see `situate {words[0]} --help`)\n")
 
 
 @pytest.mark.parametrize(

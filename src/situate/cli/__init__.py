@@ -17,6 +17,7 @@ import errno
 import importlib
 import os
 import sys
+from difflib import get_close_matches
 from typing import IO, Any
 
 import click
@@ -71,6 +72,11 @@ COMMANDS: dict[str, dict[str, str]] = {
         "replay": "Run a journal again, and check that every effect matches the recording.",
         "sim": "Run the scheduler in simulated worlds full of faults, and check its invariants.",
     },
+    "About": {
+        "version": "Show the version of this program and of the cluster's API server.",
+        "completion": "Print a script that makes the shell complete commands and options.",
+        "man": "Write a manual page for each command.",
+    },
 }
 SUMMARIES: dict[str, str] = {name: summary for group in COMMANDS.values() for name, summary in group.items()}
 
@@ -79,6 +85,13 @@ class BadInput(click.ClickException):
     """The input or the arguments are wrong: one line, exit code 2."""
 
     exit_code = BAD_INPUT
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        click.echo(f"error: {one_line(self.message)}", file=file, err=True)
+
+
+class Refusal(click.ClickException):
+    """The cluster, or this machine, refuses: one line, exit code 1."""
 
     def show(self, file: IO[Any] | None = None) -> None:
         click.echo(f"error: {one_line(self.message)}", file=file, err=True)
@@ -95,6 +108,15 @@ class LazyGroup(click.Group):
             return None
         command: click.Command = getattr(importlib.import_module(f"{__name__}.commands.{cmd_name}"), cmd_name)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and not args[0].startswith("-") and args[0] not in SUMMARIES:
+            alike = get_close_matches(args[0], SUMMARIES, n=1)
+            hint = f"; did you mean `situate {alike[0]}`?" if alike else "; `situate --help` lists the commands"
+            raise BadInput(f"no such command: {args[0]}{hint}")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         widest = max(map(len, SUMMARIES))
@@ -120,6 +142,15 @@ class LazyGroup(click.Group):
             if error.filename is None:
                 raise
             raise BadInput(f"{error.filename}: {error.strerror}") from error
+        except (BadInput, click.exceptions.NoArgsIsHelpError):
+            raise
+        except click.UsageError as error:
+            where = ctx.command_path if error.ctx is None else error.ctx.command_path
+            raise BadInput(f"{error.format_message().rstrip('.')} (see `{where} --help`)") from error
+        except click.ClickException as error:
+            if error.exit_code != Refusal.exit_code:
+                raise
+            raise Refusal(error.format_message()) from error
         except Exception as error:
             if not _is_input_error(error):
                 raise

@@ -89,7 +89,7 @@ def test_a_watch_ends_when_its_user_is_removed(desk: Desk) -> None:
 
 
 def test_mistakes_are_one_line(desk: Desk, tmp_path: Path) -> None:
-    assert desk.refuses("user", "remove", "nobody") == "Error: there is no user nobody; `situate user list` shows all"
+    assert desk.refuses("user", "remove", "nobody") == "error: there is no user nobody; `situate user list` shows all"
     assert "names that begin with system:" in desk.refuses("user", "add", "system:x", "--kubeconfig", "-")
     assert "is not an address" in desk.refuses("user", "add", "there", "--server", "there:1")
     desk.says("user", "add", "there", "--server", "https://there.example:7443/")
@@ -190,10 +190,10 @@ def test_a_machine_that_has_not_joined_is_shown_the_command(desk: Desk, tmp_path
     words = [sys.executable, "-m", "situate", "node", "--process"]
     done = subprocess.run(words, cwd=other.folder, env=env, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1
-    assert done.stderr.startswith("Error: this machine has not joined a cluster: ")
+    assert done.stderr.startswith("error: this machine has not joined a cluster: ")
     desk.says("user", "add", "plain")
     refused = desk.refuses("node", "--process", "--kubeconfig", "plain.kubeconfig", "--dir", "plain")
-    assert refused.startswith("Error: user plain may not add nodes; this machine has not joined a cluster")
+    assert refused.startswith("error: user plain may not add nodes; this machine has not joined a cluster")
 
 
 def test_keys_are_replaced_while_the_server_runs(desk: Desk) -> None:

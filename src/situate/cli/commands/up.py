@@ -175,7 +175,7 @@ def _say(cluster: LocalCluster, seconds: float, nodes: int, *, machine: bool) ->
     click.echo("Three things to try (with kubectl in place of situate, if you have it):\n")
     click.echo(f"  situate apply -f {steps}")
     click.echo("  situate get pods -A -o wide")
-    click.echo("  situate describe pod too-big        why it waits\n")
+    click.echo("  situate why                         what waits, and why\n")
     if cluster.state and cluster.state.get("page"):
         token = GrantFolder(cluster.directory / PAGE_FOLDER).create()
         click.echo("Watch it in a browser. This link works once; `situate web --login` prints another:\n")
