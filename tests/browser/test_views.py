@@ -30,7 +30,7 @@ PAINTED = """() => {
 
 
 def test_the_map_shows_every_node_and_follows_the_cluster(page: Open, cluster: UpCluster) -> None:
-    one = page()
+    one = page(bypass_csp=True)  # waiting for a function evaluates it
     one.wait_for_function(f"({PAINTED})() > 3")
     assert "12 nodes in 3 zones" in (one.locator("canvas").get_attribute("aria-label") or "")
     cluster.apply(pod("filler", "3800m"))
@@ -44,7 +44,7 @@ def test_the_map_shows_every_node_and_follows_the_cluster(page: Open, cluster: U
 
 
 def test_the_map_works_with_the_keyboard(page: Open, cluster: UpCluster) -> None:
-    one = page()
+    one = page(bypass_csp=True)  # waiting for a function evaluates it
     one.wait_for_function(f"({PAINTED})() > 3")
     one.locator("canvas").focus()
     one.keyboard.press("ArrowRight")
@@ -64,7 +64,7 @@ def test_the_map_works_with_the_keyboard(page: Open, cluster: UpCluster) -> None
 
 
 def test_a_click_selects_a_node_and_what_draining_it_would_do_is_one_more(page: Open, cluster: UpCluster) -> None:
-    one = page()
+    one = page(bypass_csp=True)  # waiting for a function evaluates it
     one.wait_for_function(f"({PAINTED})() > 3")
     one.locator("canvas").click(position={"x": 40, "y": 70})
     panel = one.get_by_role("complementary")
