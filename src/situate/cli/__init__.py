@@ -90,7 +90,7 @@ class BadInput(click.ClickException):
         click.echo(f"error: {one_line(self.message)}", file=file, err=True)
 
 
-class Refusal(click.ClickException):
+class CommandRefused(click.ClickException):
     """The cluster, or this machine, refuses: one line, exit code 1."""
 
     def show(self, file: IO[Any] | None = None) -> None:
@@ -148,9 +148,9 @@ class LazyGroup(click.Group):
             where = ctx.command_path if error.ctx is None else error.ctx.command_path
             raise BadInput(f"{error.format_message().rstrip('.')} (see `{where} --help`)") from error
         except click.ClickException as error:
-            if error.exit_code != Refusal.exit_code:
+            if error.exit_code != CommandRefused.exit_code:
                 raise
-            raise Refusal(error.format_message()) from error
+            raise CommandRefused(error.format_message()) from error
         except Exception as error:
             if not _is_input_error(error):
                 raise
