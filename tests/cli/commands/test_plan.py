@@ -283,7 +283,10 @@ def test_defrag_exits_with_1_and_says_who_is_in_the_way() -> None:
             ["nodes", "-w", LARGE, "--shapes", WORKLOAD],
             f"{WORKLOAD}: expected a list `shapes`, or Node objects",
         ),
-        (["fit", "x", "-f", CLUSTER, "--context", "c"], "-f names files, --kubeconfig and --context name a cluster"),
+        (
+            ["fit", "x", "-f", CLUSTER, "--context", "c"],
+            "-f names files; --kubeconfig, --context and --cluster name a cluster",
+        ),
     ],
     ids=lambda value: " ".join(value).replace(str(ROOT), "") if isinstance(value, list) else "",
 )

@@ -40,7 +40,7 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
     """What would be run, with no cluster in sight."""
     seen: list[Settings] = []
 
-    def run(settings: Settings) -> int:
+    def run(settings: Settings, _find: object) -> int:
         seen.append(settings)
         return 0
 
@@ -215,7 +215,7 @@ def said(*arguments: str, **environ: str) -> tuple[int, str]:
 def test_no_cluster_at_all_is_one_clear_line() -> None:
     code, line = said()
     assert code == 2
-    assert line.startswith("error: no kubeconfig found")
+    assert line.startswith("error: no cluster found: ")
     assert "--kubeconfig" in line
 
 

@@ -315,7 +315,9 @@ def test_a_pod_that_is_named_twice_is_one_line(there: Path) -> None:
         pytest.param(["--trace", "no.csv"], "no.csv: No such file or directory", id="a trace that is not there"),
         pytest.param(["--config", "no.yaml"], "no.yaml: No such file or directory", id="a configuration"),
         pytest.param(
-            ["--context", "x"], "-f names files, --kubeconfig and --context name a cluster", id="two clusters"
+            ["--context", "x"],
+            "-f names files; --kubeconfig, --context and --cluster name a cluster",
+            id="two clusters",
         ),
         pytest.param(["--report", "no/page.html"], "--report no/page.html: there is no such folder", id="a folder"),
         pytest.param(["-w", "c.yaml"], "Node n1: a node is part of the snapshot: give it with -f", id="a node"),
