@@ -267,7 +267,7 @@ def test_a_node_in_a_process_of_its_own(tmp_path: Path) -> None:
         before = _servers(cluster)
         assert len(before) == 3
         assert {one["metadata"]["annotations"]["situate.dev/binding-version"] for one in cluster.pods()} == {"1"}
-        with pytest.raises(ApiError, match="cannot read logs from the agent of node own"):
+        with pytest.raises(ApiError, match="error dialing backend: the kubelet of node own"):
             cluster.api("GET", f"/api/v1/namespaces/default/pods/{cluster.pods()[0]['metadata']['name']}/log")
         with subprocess.Popen(words, cwd=tmp_path) as agent:
             try:

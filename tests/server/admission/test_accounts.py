@@ -72,6 +72,20 @@ def test_pods_of_one_template_are_equal_and_a_changed_account_counts_at_once() -
     tell(story, admission=admission)
 
 
+def test_without_controllers_a_pod_goes_without_the_account_that_nobody_creates() -> None:
+    async def story(world: World) -> None:
+        await world.create(namespace("default"))
+        assert "volumes" not in (await world.create(pod("p")))["spec"]
+        robot = pod("q")
+        robot["spec"]["serviceAccountName"] = "robot"
+        _, _, text = await no(world.create(robot))
+        assert text.endswith('serviceaccount "robot" not found')
+        await world.create(account("default"))
+        assert (await world.create(pod("r")))["spec"]["serviceAccountName"] == "default"
+
+    tell(story, admission=lambda cache: chain(cache, accounts=False))
+
+
 def test_a_missing_account_is_refused_in_kubernetes_words() -> None:
     async def story(world: World) -> None:
         await world.create(namespace("default"))

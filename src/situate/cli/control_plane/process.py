@@ -253,7 +253,7 @@ async def _open_registry(
         cache=cache,
         admission=[
             identity.restriction,
-            *chain(cache, settings.profile, accounts=True),
+            *chain(cache, settings.profile, accounts=settings.controllers),
             identity.requests,
             identity.escalation,
         ],

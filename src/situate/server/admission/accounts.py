@@ -37,8 +37,12 @@ NOT_IN_MIRRORS: Final = "a mirror pod may not {}"
 
 
 class ServiceAccounts:
-    def __init__(self, cache: Cache) -> None:
+    """`required`: a controller creates the account `default` of each namespace; a pod waits for it, and is refused
+    without it. Otherwise, as where no controllers run, a pod may go without."""
+
+    def __init__(self, cache: Cache, *, required: bool) -> None:
         self._cache = cache
+        self._required = required
 
     async def admit(
         self, action: Action, target: Target, new: Object | None, old: Object | None, caller: Caller
@@ -52,6 +56,8 @@ class ServiceAccounts:
         name = spec.get("serviceAccountName") or DEFAULT
         account = await self._find(target.namespace, name)
         if account is None:
+            if name == DEFAULT and not self._required:
+                return
             raise _refused(new, MISSING.format(namespace=target.namespace, name=name))
         spec["serviceAccountName"] = spec["serviceAccount"] = name
         if _is_mounted(spec, account):
@@ -65,11 +71,12 @@ class ServiceAccounts:
         return self._cache.of(ACCOUNT).last_change if target.resource is POD else None
 
     async def _find(self, namespace: str, name: str) -> Object | None:
-        for _ in range(ATTEMPTS if name == DEFAULT else 1):
+        for _ in range(ATTEMPTS if name == DEFAULT and self._required else 1):
             found = self._cache.get(ACCOUNT, namespace, name)
             if found is not None:
                 return found.object(ACCOUNT)
-            await asyncio.sleep(WAIT_S if name == DEFAULT else 0)
+            if name == DEFAULT and self._required:
+                await asyncio.sleep(WAIT_S)
         return None
 
 

@@ -15,13 +15,13 @@ from situate.server.registry.cache import Cache
 from situate.server.registry.ports import Admission
 
 
-def chain(cache: Cache, profile: NodeProfile = KUBERNETES, *, accounts: bool = False) -> list[Admission]:
-    """The plugins of every server; identity adds its own. `profile`: how to treat lost nodes. `accounts`: every pod has
-    a ServiceAccount; only where somebody creates the account `default` of each namespace."""
+def chain(cache: Cache, profile: NodeProfile = KUBERNETES, *, accounts: bool | None = None) -> list[Admission]:
+    """The plugins of every server; identity adds its own. `profile`: how to treat lost nodes. `accounts`: whether a pod
+    must have a ServiceAccount, as where a controller creates the account `default` of each namespace; None: no pod."""
     return [
         NamespaceLifecycle(cache),
         LimitRanger(cache),
-        *([ServiceAccounts(cache)] if accounts else []),
+        *([ServiceAccounts(cache, required=accounts)] if accounts is not None else []),
         AgentReports(),
         Priority(cache),
         DefaultTolerations(profile.toleration_s),
