@@ -104,11 +104,7 @@ $(SITE_VENV)/.ready: pyproject.toml $(VENV)/.made
 release: $(VENV)/.ready-dev  ## Check the version and the changelog, and build wheel, source, bill of materials and notes in dist/
 	@$(BIN)/python -m tools.release $(if $(DRY_RUN),--dry-run)
 
-pictures: $(VENV)/.ready-dev  ## Draw the pictures of the pages again, and the dashboard
-	@$(BIN)/python -m tools.pictures
-	@$(BIN)/python -m tools.dashboard
-
-.PHONY: release pictures
+.PHONY: release
 
 bench: $(VENV)/.ready-dev  ## Measure the engine, and print the table of docs/internals/performance.md
 	@$(BIN)/python bench/run.py
@@ -167,8 +163,10 @@ chromium: $(VENV)/.ready-dev  ## Install Playwright, and Chromium from Debian's 
 browser: chromium  ## Test the page in a browser
 	@$(BIN)/python -m pytest -q tests/browser
 
-pictures: chromium  ## Take the pictures of the page that the docs show, into docs/pictures
+pictures: chromium  ## Make the pictures of the docs again, from what the commands print and what the page shows, and the dashboard
+	@$(BIN)/python -m tools.pictures
 	@PYTHONPATH=tests $(BIN)/python -m browser.pictures
+	@$(BIN)/python -m tools.dashboard
 
 bench-page: chromium  ## Measure the page on 5,000 nodes and 20,000 pods: first paint, updates, the server's share
 	@PYTHONPATH=tests $(BIN)/python bench/page.py

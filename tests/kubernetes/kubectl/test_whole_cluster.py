@@ -390,8 +390,6 @@ def test_what_is_not_served_is_refused_in_one_line(kubectl: Kubectl) -> None:
         ("top pods", "error: Metrics API not available"),
         ("autoscale deployment web --max=3", "error: failed to create autoscaling/v2 HPA"),
         ("get hpa", 'the server doesn\'t have a resource type "hpa"'),
-        ("get crd", 'the server doesn\'t have a resource type "crd"'),
-        ("apply -f - --prune --all", 'no matches for kind "Ingress"'),
         (f"exec {pod} -- true", "error: "),
         (f"port-forward {pod} 8080:80", "error: "),
     ):
