@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from kubernetes.api import Json
 from kubernetes.own_cluster import OwnCluster
+from situate.core.reconcile.root_certificates import ROOT_CERTIFICATES
 
 CONFIGS = "/api/v1/namespaces/default/configmaps"
 PODS = "/api/v1/namespaces/default/pods"
@@ -415,7 +416,14 @@ class Load:
         """Lost acknowledged writes, events that a watch missed, and events that a watch received twice."""
         acknowledged = [one for writer in self.writers for one in list(writer.acknowledged)]
         told = [watcher.told() for watcher in self.watchers]
-        values = [{(event.revision, event.name): event.object["data"]["value"] for event in one.events} for one in told]
+        values = [
+            {
+                (event.revision, event.name): event.object["data"]["value"]
+                for event in one.events
+                if event.name != ROOT_CERTIFICATES  # not of this load
+            }
+            for one in told
+        ]
         everything: dict[tuple[int, str], str] = {}
         for seen in values:
             everything.update(seen)
