@@ -30,8 +30,8 @@ IngressTLS: hosts 1 [string]; secretName 2 string
 kind NetworkPolicy: metadata 1 meta.v1.ObjectMeta!; spec 2 NetworkPolicySpec!
 NetworkPolicyEgressRule: ports 1 [NetworkPolicyPort]; to 2 [NetworkPolicyPeer]
 NetworkPolicyIngressRule: ports 1 [NetworkPolicyPort]; from 2 [NetworkPolicyPeer]
-NetworkPolicyPeer: podSelector 1 meta.v1.LabelSelector? atomic; namespaceSelector 2 meta.v1.LabelSelector? atomic; ipBlock 3
-    IPBlock?
+NetworkPolicyPeer: podSelector 1 meta.v1.LabelSelector? atomic; namespaceSelector 2 meta.v1.LabelSelector? atomic;
+    ipBlock 3 IPBlock?
 NetworkPolicyPort: protocol 1 core.v1.Protocol?; port 2 IntOrString?; endPort 3 int32?
 NetworkPolicySpec: podSelector 1 meta.v1.LabelSelector! atomic; ingress 2 [NetworkPolicyIngressRule]; egress 3
     [NetworkPolicyEgressRule]; policyTypes 4 [PolicyType]
