@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from typing import Final, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, cast
 
 import msgspec
 
@@ -13,7 +13,7 @@ from situate.cli.commands.plan.drain import drain_values
 from situate.cli.commands.plan.fit import fit_values
 from situate.cli.commands.plan.input import PlanOptions, copied_pod, plan_notes, read_live_input, workloads_of
 from situate.cli.commands.plan.survive import ZONE, survive_values
-from situate.cli.commands.why.values import as_values
+from situate.cli.commands.why.values import as_values, waiting_values
 from situate.cli.commands.why.waiting import waiting_of
 from situate.cli.input.devices import also_devices
 from situate.cli.input.live import read_pod_records
@@ -58,10 +58,9 @@ class CommandDesk:
         name = pod.spec.scheduler_name
         found = explain(cluster, known.of(name), pod, node=asked.node, templates=templates)
         waiting = waiting_of(asked.records, pod.metadata.namespace, pod.metadata.name)
-        decision = next((one for one in asked.records if one.get("kind") == "PlacementDecision"), None)
         return {
             **as_values(found, waiting, known.unserved(name)),
-            "decision": decision,
+            "decision": _decision(asked),
             "manifest": asked.records[0],
             "notes": list(known.notes),
         }
@@ -69,7 +68,6 @@ class CommandDesk:
     def recorded(self, asked: PodInQuestion) -> Answer:
         meta = asked.pod.metadata
         waiting = waiting_of(asked.records, meta.namespace, meta.name)
-        decision = next((one for one in asked.records if one.get("kind") == "PlacementDecision"), None)
         return {
             "pod": f"{meta.namespace}/{meta.name}",
             "standing": "bound" if asked.pod.spec.node_name else "waiting",
@@ -77,16 +75,8 @@ class CommandDesk:
             "schedulerName": asked.pod.spec.scheduler_name,
             "priority": asked.pod.spec.priority or 0,
             "node": asked.pod.spec.node_name or None,
-            "waiting": {
-                "since": waiting.since or None,
-                "refusedSince": waiting.refused_since or None,
-                "reason": waiting.reason or None,
-                "recordedMessage": waiting.recorded or None,
-                "attempts": waiting.attempts or None,
-                "attemptsFrom": waiting.attempts_from or None,
-                "lastTry": waiting.last_try or None,
-            },
-            "decision": decision,
+            "waiting": waiting_values(waiting),
+            "decision": _decision(asked),
             "manifest": asked.records[0],
         }
 
@@ -127,6 +117,10 @@ class CommandDesk:
             return {**survive_values(found, None, None), "notes": notes}
 
         return await _in_thread(lost)
+
+
+def _decision(asked: PodInQuestion) -> Mapping[str, Any] | None:
+    return next((one for one in asked.records if one.get("kind") == "PlacementDecision"), None)
 
 
 def _options() -> PlanOptions:

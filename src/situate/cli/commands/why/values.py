@@ -25,15 +25,7 @@ def as_values(explanation: Explanation, waiting: Waiting, unserved: str = "") ->
         "rank": explanation.rank or None,
         "nodes": explanation.node_count,
         "feasible": explanation.feasible,
-        "waiting": {
-            "since": waiting.since or None,
-            "refusedSince": waiting.refused_since or None,
-            "reason": waiting.reason or None,
-            "recordedMessage": waiting.recorded or None,
-            "attempts": waiting.attempts or None,
-            "attemptsFrom": waiting.attempts_from or None,
-            "lastTry": waiting.last_try or None,
-        },
+        "waiting": waiting_values(waiting),
         "waitingClaims": list(explanation.waiting_claims),
         "verdicts": [_verdict(one) for one in explanation.verdicts],
         "scores": [_scores(one) for one in explanation.scores],
@@ -43,6 +35,18 @@ def as_values(explanation: Explanation, waiting: Waiting, unserved: str = "") ->
         "wakesOn": [{"change": change, "plugins": list(plugins)} for change, plugins in explanation.wakes],
         "ways": [_way(one) for one in explanation.suggestions],
         "oneNode": None if explanation.one is None else _one(explanation.one),
+    }
+
+
+def waiting_values(waiting: Waiting) -> dict[str, Any]:
+    return {
+        "since": waiting.since or None,
+        "refusedSince": waiting.refused_since or None,
+        "reason": waiting.reason or None,
+        "recordedMessage": waiting.recorded or None,
+        "attempts": waiting.attempts or None,
+        "attemptsFrom": waiting.attempts_from or None,
+        "lastTry": waiting.last_try or None,
     }
 
 
