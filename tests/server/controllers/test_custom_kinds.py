@@ -4,8 +4,12 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from server.apiextensions.world import NAMESPACE, World, definition, of_spec, run, thing
+from situate.server.controllers import custom_kinds
 from situate.server.controllers.registry_controllers import RegistryControllers
+from situate.server.errors import StatusError
 from situate.server.requests import SYSTEM, Target
 from situate.server.resources import BY_KIND
 
@@ -48,6 +52,28 @@ def test_what_a_custom_object_owns_goes_with_it() -> None:
         await eventually(lambda: not cache.count(resource) and not cache.get(CONFIG_MAP, "default", "c"))
 
     with_controllers(told)
+
+
+def test_controllers_outlast_a_store_that_does_not_answer_when_they_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(custom_kinds, "AGAIN_S", 0.01)
+
+    async def story(world: World) -> None:
+        cache, failures = world.registry.cache, [StatusError(504, "Timeout", "no answer") for _ in range(3)]
+        wait = cache.wait_until_fresh
+
+        async def flaky() -> None:
+            if failures:
+                raise failures.pop()
+            await wait()
+
+        async with asyncio.TaskGroup() as group:
+            runner = RegistryControllers(world.registry, profile=None).runner
+            with monkeypatch.context() as patch:
+                patch.setattr(cache, "wait_until_fresh", flaky)
+                await custom_kinds.CustomFollowers(world.registry, runner, lambda *_: asyncio.sleep(0)).start(group, [])
+        assert not failures
+
+    run(story)
 
 
 def test_custom_objects_go_with_their_namespace() -> None:

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from situate.loop.controllers.cache import ServedKind
 from situate.loop.controllers.runner import Runner
+from situate.loop.logs import Log
 from situate.server.apiextensions.served import DEFINITIONS
 from situate.server.errors import StatusError
 from situate.server.registry.registry import Registry
@@ -18,10 +19,12 @@ from situate.server.resources import Resource
 
 WATCH: Final = WatchOptions(resource_version_match="NotOlderThan", initial_events=True, bookmarks=True)
 AGAIN_S: Final = 1.0
-"""The pause before a watch of definitions that failed is opened again."""
+"""The pause before definitions that could not be read or watched are asked for again."""
 
 Follow = Callable[..., Coroutine[Any, Any, None]]
 """(target, seen, gone, synced): lists and watches a kind for ever."""
+
+_log = Log(__name__)
 
 
 class _Followed(NamedTuple):
@@ -42,7 +45,14 @@ class CustomFollowers:
 
     async def start(self, group: asyncio.TaskGroup, synced: list[asyncio.Event]) -> None:
         """Follow the kinds that exist, and append an event for each, which is set when all its objects were seen."""
-        await self._registry.cache.wait_until_fresh()
+        while True:
+            try:
+                await self._registry.cache.wait_until_fresh()
+            except StatusError as error:
+                _log.warning("Controllers cannot list custom kinds; trying again", err=error.message)
+                await asyncio.sleep(AGAIN_S)
+            else:
+                break
         self._update(group, synced)
 
     async def run(self, group: asyncio.TaskGroup) -> None:
