@@ -374,3 +374,13 @@ def test_the_next_agent_has_the_time_that_is_left(written: dict[str, Any], close
         kept.plane.away = True
         kept.keep(closes_s + 1)
         assert [at for at, _ in kept.said] == [pytest.approx(closes_s, abs=NEARLY)]
+
+
+def test_a_fence_that_closed_while_the_agent_did_not_run_is_noticed_before_it_opens(tmp_path: Path) -> None:
+    now, said = 0.0, list[str]()
+    clock = Clock(lambda: now, REAL.wall_ns, REAL.sleep)
+    place = LeaseSettings(NODE, tmp_path, "boot", True)
+    lease = NodeLease(FakePlane(), place, clock, NodeConfiguration(40, 10), said.append)
+    now = agent_stops_ms(40_000) / 1_000 + 1
+    lease._accepted(now - 5, 40)
+    assert said == ["The lease has expired: stopping all pods", "Pods may run here again"]

@@ -193,6 +193,7 @@ class NodeLease:
             self._fence_moved.set()
 
     def _accepted(self, sent_at: float, lease_s: int) -> None:
+        self._look_at_fence()  # it may have closed while this process did not run
         self._fence.accepted(sent_at, lease_s)
         self._note_fence()
         self._look_at_fence()

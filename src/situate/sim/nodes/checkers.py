@@ -232,7 +232,7 @@ class NodeCheckers:
         self._log.record(f"node {name} is given up")
         now, profile = self._loop.now, self._profile
         what = f"node {name} is given up"
-        self._too_early(what)
+        self._too_early(what, inf if node.given_up is None else node.given_up)
         self._all_lost(what)
         zone = [one for one in self.nodes.values() if one.zone == node.zone]
         down = sum(not one.up for one in zone)

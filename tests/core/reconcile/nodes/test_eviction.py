@@ -370,3 +370,13 @@ def test_what_an_agent_said_itself_is_left_as_it_is() -> None:
 def test_whom_to_ask_about(one: ManagedPod, on: ManagedNode | None, risk: bool) -> None:
     objects = ObjectIndex([one, *([on] if on is not None else [])])
     assert is_at_risk(one, objects) is risk
+
+
+def test_a_pod_of_a_deleted_node_is_deleted_only_while_the_nodes_lease_is_the_one_that_expired() -> None:
+    heartbeats = seen(OTHER)
+    heartbeats.lease_seen("n", "u", "once", "7", T0, 15 * SECOND)
+    heartbeats.node_missed("n", T0)
+    status, deletion = reconcile_pod_on_node(pod(), ObjectIndex([OTHER, pod()]), heartbeats, LATE).effects
+    assert isinstance(status, PatchStatus)
+    assert isinstance(deletion, DeleteObject)
+    assert status.lease == deletion.lease == LeaseVersion("n", "7")

@@ -44,6 +44,7 @@ def up_and_heard(nodes: list[ManagedNode], now: int = LATE, since: int | None = 
         pytest.param(60, 60, 0, 10_000, id="all of it"),
         pytest.param(4, 1, 2, None, id="silent ones hold others up"),
         pytest.param(4, 3, 1, None, id="silent ones do not make a zone lost"),
+        pytest.param(4, 2, 2, None, id="one of the silent ones may be lost, and not the other"),
     ],
 )
 def test_how_far_apart_nodes_of_a_zone_are_given_up(nodes: int, down: int, silent: int, apart: int | None) -> None:

@@ -89,7 +89,7 @@ def _orphaned(one: ManagedPod, heartbeats: Heartbeats, now: Millis, result: Resu
     elif asks_to_rebind(one):
         _rebind(one, heartbeats.lease_version(one.spec.node_name), result)
     else:
-        _force(one, now, result, BY_ABSENCE)
+        _force(one, now, result, BY_ABSENCE, heartbeats.lease_version(one.spec.node_name))
 
 
 def _is_out_of_service(node: ManagedNode) -> bool:

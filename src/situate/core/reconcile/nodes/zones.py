@@ -121,9 +121,9 @@ def state_of(nodes: int, unhealthy: int, profile: NodeProfile) -> State:
 
 def spacing(zone: Zone, profile: NodeProfile) -> Millis | None:
     """The time between two nodes of a zone that are given up; None: none may be."""
-    # Silence may only slow this down: a zone is not lost before that is certain.
-    rates = [_rate(zone.nodes, unhealthy, profile) for unhealthy in (zone.down, zone.down + zone.silent)]
-    rate = min(rates)
+    # Silence may only slow this down: a zone is not lost before that is certain, and any of the silent may be lost.
+    most = max(zone.down, min(zone.down + zone.silent, zone.nodes - 1))
+    rate = min(_rate(zone.nodes, unhealthy, profile) for unhealthy in (zone.down, most))
     return None if rate <= 0 else int(SECOND / rate)
 
 
