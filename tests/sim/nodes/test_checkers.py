@@ -55,13 +55,17 @@ class Written:
             {"metadata": {}, "spec": {"taints": [] if given_up_at is None else [taint]}, "status": status},
         )
 
-    def evict(self, name: str, node: str) -> None:
+    def evict(self, name: str, node: str, *, announced_at: float | None = None) -> None:
         """Mark a pod for deletion that tolerates the loss of its node for `PATIENCE_S`."""
         toleration = {"key": UNREACHABLE, "tolerationSeconds": PATIENCE_S}
         spec = {"nodeName": node, "tolerations": [toleration]}
         meta, key = {"uid": f"uid-{name}"}, f"{PODS}default/{name}"
         self.put(key, {"metadata": meta, "spec": spec})
         condition = {"type": "DisruptionTarget", "reason": BY_TAINT}
+        if announced_at is not None:
+            now, self.loop.now = self.loop.now, announced_at
+            self.put(key, {"metadata": meta, "spec": spec, "status": {"conditions": [condition]}})
+            self.loop.now = now
         leaving = {**meta, "deletionTimestamp": _time(self.loop.now)}
         self.put(key, {"metadata": leaving, "spec": spec, "status": {"conditions": [condition]}})
 
@@ -205,3 +209,24 @@ def test_no_pod_is_evicted_from_a_node_that_is_deleted_and_was_well(written: Wri
     written.loop.now = 101.0
     written.evict("one", "there")
     assert written.log.violations == ["pod default/one is evicted from there, which is not given up"]
+
+
+def test_a_pod_that_was_to_be_evicted_long_ago_may_be_deleted_by_somebody_else(written: Written) -> None:
+    written.node("there")
+    written.loop.now = 200.0
+    written.evict("one", "there", announced_at=100.0)
+    assert written.log.violations == []
+    written.evict("two", "there", announced_at=199.0)
+    assert written.log.violations == ["pod default/two is evicted from there, which is not given up"]
+
+
+def test_a_node_may_be_given_up_after_a_stall_if_that_was_decided_before(written: Written) -> None:
+    written.loop.now = 100.0
+    for name in ("there", "early", "late"):
+        written.node(name)
+    written.server.sees_again(115.0, since=110.0)
+    written.loop.now = 116.0
+    written.node("early", given_up_at=109.0)
+    assert written.log.violations == []
+    written.node("late", given_up_at=113.0)
+    assert "node late is given up 1.0 s after the control plane started" in written.log.violations

@@ -69,6 +69,8 @@ class PodState:
     patience: dict[str, int | None]
     """How many seconds it tolerates each taint; None: for ever."""
     body: dict[str, Any] = field(repr=False)
+    targeted_at: float | None = None
+    """When the taint manager announced its eviction; None: it did not."""
 
 
 @dataclass(slots=True)
@@ -279,8 +281,13 @@ class NodeCheckers:
             self._stopped(before)
         self._tell(before, new)
         targets = [c.get("reason") for c in status.get("conditions", ()) if c["type"] == "DisruptionTarget"]
-        if new.leaves and (before is None or not before.leaves) and BY_TAINT in targets:
-            self._evicted(new)
+        if BY_TAINT in targets:
+            known = None if before is None or before.uid != new.uid else before.targeted_at
+            new.targeted_at = self._loop.now if known is None else known
+            # After an eviction that could not be written, somebody else may delete the pod.
+            recent = self._loop.now - new.targeted_at <= max(self._late_s, SLACK_S)
+            if new.leaves and (before is None or not before.leaves) and recent:
+                self._evicted(new)
         self.pods[key] = new
         if before is None or before.uid != new.uid:
             self.pod_counts.created(new, self.pods.values())
