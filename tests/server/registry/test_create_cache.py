@@ -129,6 +129,18 @@ KINDS_OF_PODS = {
     "gated": _with(schedulingGates=[{"name": "g"}]),
     "bound": _with(nodeName="n"),
     "volumes": _with(volumes=[{"name": "v", "emptyDir": {}}]),
+    "ephemeral": _with(
+        volumes=[
+            {
+                "name": "v",
+                "ephemeral": {
+                    "volumeClaimTemplate": {
+                        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+                    }
+                },
+            }
+        ]
+    ),
     "generated": {**_with(), "metadata": {"generateName": "first-", "labels": {"app": "web"}}},
 }
 
@@ -181,10 +193,19 @@ def test_labels_are_still_looked_at(value: str) -> None:
     tell(story)
 
 
-def test_only_the_first_of_its_shape_is_decoded() -> None:
+@pytest.mark.parametrize("accounts", [False, True], ids=["no volume", "the volume of an account's token"])
+def test_only_the_first_of_its_shape_is_decoded(accounts: bool) -> None:
     decoded: list[bytes] = []
 
     async def story(world: World) -> None:
+        await world.create(NAMESPACE)
+        await world.create(
+            {
+                "apiVersion": "v1",
+                "kind": "ServiceAccount",
+                "metadata": {"name": "default", "namespace": "default"},
+            }
+        )
         for name in ("x", "y", "z"):
             body = _encode(pod(name, labels={"own": name}))
 
@@ -195,7 +216,7 @@ def test_only_the_first_of_its_shape_is_decoded() -> None:
             await world.registry.create_body(PODS_OF, body, decode, ANN, WriteOptions())
         assert await world.names(POD) == ["x", "y", "z"]
 
-    tell(story)
+    tell(story, admission=lambda cache: chain(cache, accounts=accounts))
     assert decoded == [_encode(pod("x", labels={"own": "x"}))]
 
 

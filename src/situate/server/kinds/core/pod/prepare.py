@@ -25,7 +25,7 @@ def prepare_create(pod: Object) -> None:
 
 def is_nameless(pod: Object) -> bool:
     """Ephemeral volumes name their claims after the pod, so the name matters."""
-    return "volumes" not in pod["spec"]
+    return all("ephemeral" not in volume for volume in pod["spec"].get("volumes", ()))
 
 
 def prepare_update(new: Object, old: Object) -> None:
