@@ -141,3 +141,63 @@ def test_a_cancelled_holder_leaves_its_slot(granted: bool) -> None:
         assert slots.running == 0
 
     told(story)
+
+
+def test_a_request_takes_as_many_slots_as_it_weighs() -> None:
+    async def story() -> None:
+        slots = FairSlots(SlotLimits(slots=4, per_flow=100, queue=100, turn=100))
+        assert slots.enter("alice", 3) is None
+        assert slots.enter("alice", 3) is None, "one slot is free"
+        assert slots.running == 6
+        waiting = slots.enter("bob", 2)
+        assert waiting is not None
+        slots.leave("alice", 3)
+        assert waiting.done()
+        slots.leave("alice", 3)
+        slots.leave("bob", 2)
+        assert (slots.running, slots.waiting) == (0, 0)
+
+    told(story)
+
+
+def test_small_requests_do_not_overtake_a_heavy_one_for_ever() -> None:
+    async def story() -> None:
+        slots = FairSlots(SlotLimits(slots=4, per_flow=100, queue=100, turn=100))
+        for _ in range(4):
+            assert slots.enter("small") is None
+        heavy = slots.enter("big", 4)
+        assert heavy is not None
+        assert slots.enter("small") is not None
+        slots.leave("small")
+        assert heavy.done()
+
+    told(story)
+
+
+def test_a_flow_starts_requests_in_one_turn_by_their_weight() -> None:
+    async def story() -> None:
+        slots = FairSlots(SlotLimits(slots=100, per_flow=100, queue=100, turn=8))
+        assert [slots.enter("greedy", 4) is None for _ in range(3)] == [True, True, False]
+        assert slots.enter("alice", 4) is None
+        await asyncio.sleep(0)
+        assert slots.running == 16
+
+    told(story)
+
+
+def test_a_cancelled_holder_leaves_all_its_slots() -> None:
+    async def story() -> None:
+        slots = FairSlots(SlotLimits(slots=4, per_flow=100, queue=100, turn=100))
+
+        async def hold() -> None:
+            async with slots.slot("alice", 4):
+                await asyncio.sleep(60)
+
+        holding = asyncio.create_task(hold())
+        await asyncio.sleep(0)
+        assert slots.running == 4
+        holding.cancel()
+        await asyncio.gather(holding, return_exceptions=True)
+        assert slots.running == 0
+
+    told(story)

@@ -3,6 +3,9 @@
 A request that finds a slot free takes it at once. Else it waits in the queue of its flow, and the flows take turns. A
 flow also starts a limited number of requests in one turn of the event loop: a user with a thousand busy connections
 delays the next user by a few requests, not by a thousand.
+
+A request that does the work of several takes as many slots. It starts as soon as one is free: if it waited for all of
+them, smaller ones would overtake it for ever. So more slots than there are may be taken, by less than one request.
 """
 
 from __future__ import annotations
@@ -30,6 +33,12 @@ class QueueFullError(Exception):
     """The queue of the flow is full."""
 
 
+class _Request(NamedTuple):
+    weight: int
+    """How many slots it takes."""
+    turn: asyncio.Future[None]
+
+
 class _Flow:
     __slots__ = ("running", "started", "waiting")
 
@@ -37,7 +46,7 @@ class _Flow:
         self.running = 0
         self.started = 0
         """In this turn of the event loop."""
-        self.waiting: deque[asyncio.Future[None]] = deque()
+        self.waiting: deque[_Request] = deque()
 
 
 class FairSlots:
@@ -56,8 +65,8 @@ class FairSlots:
     def waiting(self) -> int:
         return sum(len(flow.waiting) for flow in self._queued.values())
 
-    def enter(self, name: str) -> asyncio.Future[None] | None:
-        """Take a slot. None: taken. Else await the future; if it is cancelled, there is nothing to leave.
+    def enter(self, name: str, weight: int = 1) -> asyncio.Future[None] | None:
+        """Take slots. None: taken. Else await the future; if it is cancelled, there is nothing to leave.
 
         Raises QueueFullError.
         """
@@ -65,36 +74,37 @@ class FairSlots:
         if flow is None:
             flow = self._flows[name] = _Flow()
         if not flow.waiting and self._may_start(flow):
-            self._start(flow)
+            self._start(flow, weight)
             return None
         if len(flow.waiting) >= self._limits.queue:
             raise QueueFullError
         future = asyncio.get_running_loop().create_future()
-        flow.waiting.append(future)
+        flow.waiting.append(_Request(weight, future))
         self._queued[name] = flow
         self._turn_later()
         return future
 
     @asynccontextmanager
-    async def slot(self, name: str) -> AsyncIterator[None]:
-        """Hold a slot. Raises QueueFullError."""
-        turn = self.enter(name)
+    async def slot(self, name: str, weight: int = 1) -> AsyncIterator[None]:
+        """Hold a slot, or several. Raises QueueFullError."""
+        turn = self.enter(name, weight)
         if turn is not None:
             try:
                 await turn
             except asyncio.CancelledError:
                 if not turn.cancelled():
-                    self.leave(name)
+                    self.leave(name, weight)
                 raise
         try:
             yield
         finally:
-            self.leave(name)
+            self.leave(name, weight)
 
-    def leave(self, name: str) -> None:
+    def leave(self, name: str, weight: int = 1) -> None:
+        """Give back what `enter` took."""
         flow = self._flows[name]
-        flow.running -= 1
-        self.running -= 1
+        flow.running -= weight
+        self.running -= weight
         if self._queued:
             self._dispatch()
 
@@ -103,10 +113,10 @@ class FairSlots:
         free = self.running < limits.slots or flow.running < limits.guaranteed
         return free and flow.running < limits.per_flow and flow.started < limits.turn
 
-    def _start(self, flow: _Flow) -> None:
-        flow.started += 1
-        flow.running += 1
-        self.running += 1
+    def _start(self, flow: _Flow, weight: int) -> None:
+        flow.started += weight
+        flow.running += weight
+        self.running += weight
         if not self._turning:
             self._turn_later()
 
@@ -131,11 +141,12 @@ class FairSlots:
         while self._queued and passed < len(self._queued) and self.running < self._limits.slots:
             name, flow = self._queued.popitem(last=False)
             waiting = flow.waiting
-            while waiting and waiting[0].done():  # its client has gone
+            while waiting and waiting[0].turn.done():  # its client has gone
                 waiting.popleft()
             if waiting and self._may_start(flow):
-                self._start(flow)
-                waiting.popleft().set_result(None)
+                request = waiting.popleft()
+                self._start(flow, request.weight)
+                request.turn.set_result(None)
                 passed = 0
             elif waiting:
                 passed += 1

@@ -11,14 +11,14 @@ from situate.loop.controllers.port import BatchingPort, ControllerPort, WriteRes
 from situate.loop.fair_slots import FairSlots, SlotLimits
 
 EFFECTS: Final = 32
-"""How many effects may be in flight at once, of all controllers. Namespaces take turns. Objects that are created
-together count as one."""
+"""How many effects may be in flight at once, of all controllers. Namespaces take turns."""
 GUARANTEED: Final = 8
 """How many effects of one namespace may be in flight, whatever others do."""
 QUEUED: Final = 2_048
 """How many effects of one namespace may wait: as many as all its controllers ask for at once."""
-TOGETHER: Final = 32
-"""How many objects are created together, at most: a few milliseconds of work, for which other namespaces wait."""
+TOGETHER: Final = 16
+"""How many objects are created together, at most: a few milliseconds of work, for which other namespaces wait. Each
+of them counts as an effect in flight."""
 
 Answer: TypeAlias = WriteResult | BaseException | None
 """What was written, or why not; None for an event."""
@@ -43,7 +43,7 @@ class EffectPerformer:
         self, flow: str, effects: Sequence[CreateObject], batching: BatchingPort
     ) -> Sequence[Answer]:
         try:
-            async with self._slots.slot(flow):
+            async with self._slots.slot(flow, len(effects)):
                 return await batching.create_each(effects)
         except Exception as error:  # noqa: BLE001 - the answer for each of them
             return [error] * len(effects)
