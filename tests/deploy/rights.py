@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 import yaml
 
 from situate.core.config.types import KubeSchedulerConfiguration
-from situate.kube.kinds import ALL_KINDS, needed_kinds
+from situate.kube.kinds import ALL_KINDS
+from situate.kube.needed_kinds import needed_kinds
 from situate.kube.preflight import rights_of
 from situate.loop.election import ElectionRules
 

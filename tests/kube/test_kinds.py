@@ -8,7 +8,8 @@ from situate.core.config.decode import decode
 from situate.core.config.defaults import default_configuration, with_defaults
 from situate.core.config.types import KubeSchedulerConfiguration
 from situate.core.model.policy import PriorityClass
-from situate.kube.kinds import ALL_KINDS, PODS, WatchedKind, needed_kinds
+from situate.kube.kinds import ALL_KINDS, PODS, WatchedKind
+from situate.kube.needed_kinds import needed_kinds
 from situate.wire.objects import KINDS, NAMESAKES
 
 STORAGE = {"persistentvolumes", "persistentvolumeclaims", "storageclasses.storage.k8s.io"}

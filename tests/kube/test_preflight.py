@@ -10,7 +10,7 @@ import pytest
 from situate.core.config.defaults import default_configuration
 from situate.kube.access import Access
 from situate.kube.errors import ApiError
-from situate.kube.kinds import needed_kinds
+from situate.kube.needed_kinds import needed_kinds
 from situate.kube.preflight import Right, missing_rights, reach, rights_of, served_devices
 from situate.loop.election import ElectionRules
 from situate.wire.config import load_config

@@ -18,6 +18,8 @@ from cli.control_plane.running import Client, running
 from situate.cli.cluster.connection import KUBECONFIG
 from situate.cli.commands.web.desk import CommandDesk
 from situate.cli.control_plane.settings import ControlPlaneSettings
+from situate.cli.input.devices import also_devices
+from situate.kube.kinds import ALL_KINDS
 from situate.kube.kubeconfig import find_access
 from situate.web.grants import GrantFolder
 from situate.web.limits import LOGIN_S
@@ -98,7 +100,15 @@ async def page_world(
         listening = socket.create_server(("127.0.0.1", 0))
         grants = GrantFolder(directory / "page")
         own = find_access(str(directory / KUBECONFIG), None, None)
-        made = PageSettings(own=own, desk=CommandDesk(), grants=grants, tls=tls, cluster="test", login_s=login_s)
+        made = PageSettings(
+            own=own,
+            load_desk=CommandDesk,
+            kinds=also_devices(ALL_KINDS),
+            grants=grants,
+            tls=tls,
+            cluster="test",
+            login_s=login_s,
+        )
         async with PageServer(made, listening) as page:
             url = f"https://127.0.0.1:{listening.getsockname()[1]}"
             yield PageWorld(api, page, grants, url, settings)

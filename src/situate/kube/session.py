@@ -32,7 +32,8 @@ from situate.kube.client import Client
 from situate.kube.conditions import GroupApi
 from situate.kube.fleet import FilteringPerformer, Fleet
 from situate.kube.informers import Informers
-from situate.kube.kinds import POD_GROUPS, WatchedKind, needed_kinds
+from situate.kube.kinds import POD_GROUPS, WatchedKind
+from situate.kube.needed_kinds import needed_kinds
 from situate.kube.port import KubeSchedulingPort
 from situate.kube.settings import DecisionPace, Loaded, Settings
 from situate.kube.shadow import Shadow, ShadowReport

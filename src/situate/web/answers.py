@@ -13,7 +13,7 @@ from situate.core.explain.formatting import roughly, taint_text
 from situate.core.model.node import Node
 from situate.core.state.cluster import Cluster
 from situate.kube.client import Client
-from situate.web.desk import Answer
+from situate.web.desk import Answer, Desk
 from situate.web.guard import LOGIN, json_body, refusal
 from situate.web.limits import MAX_PODS_OF_NODE, MAX_QUESTIONS, QUESTION_S
 from situate.web.map_columns import PER_MILLE
@@ -36,35 +36,35 @@ class Answers:
         routes.add_post("/api/survive", self._survive)
 
     async def _why(self, request: web.Request) -> web.Response:
-        person, desk = request[LOGIN].person, self._models.desk
+        person, desk = request[LOGIN].person, await self._models.desk()
         namespace, name = request.match_info["namespace"], request.match_info["pod"]
         node = request.query.get("node", "")
         async with asyncio.timeout(QUESTION_S), self._turns, self._models.of(person) as kept:
             asked = await desk.pod(kept.model.client, namespace, name, node)
             if not kept.model.scope.whole:
                 return _json({**desk.recorded(asked), "notes": [NOT_WHOLE, *kept.model.problems()]})
-            profiles, templates = kept.profiles, dict(kept.model.templates)
+            profiles, templates = await self._models.profiles(kept), dict(kept.model.templates)
             return _json(await kept.model.ask(lambda cluster: desk.why(cluster, profiles, asked, templates)))
 
     async def _room(self, request: web.Request) -> web.Response:
         manifest = (await json_body(request)).get("manifest")
         if not isinstance(manifest, str) or not manifest.strip():
             raise InputError("there is no manifest")
-        return await self._tried(request, lambda client: self._models.desk.room(client, manifest))
+        return await self._tried(request, lambda desk, client: desk.room(client, manifest))
 
     async def _drain(self, request: web.Request) -> web.Response:
         nodes = (await json_body(request)).get("nodes")
         if not isinstance(nodes, list) or not nodes or not all(isinstance(one, str) for one in nodes):
             raise InputError("there is no node to drain")
-        return await self._tried(request, lambda client: self._models.desk.drain(client, nodes))
+        return await self._tried(request, lambda desk, client: desk.drain(client, nodes))
 
     async def _survive(self, request: web.Request) -> web.Response:
-        return await self._tried(request, self._models.desk.survive)
+        return await self._tried(request, lambda desk, client: desk.survive(client))
 
-    async def _tried(self, request: web.Request, question: Callable[[Client], Awaitable[Answer]]) -> web.Response:
+    async def _tried(self, request: web.Request, question: Callable[[Desk, Client], Awaitable[Answer]]) -> web.Response:
         """What would be, on a copy of the cluster that this person reads for it."""
         async with asyncio.timeout(QUESTION_S), self._turns, self._models.client(request[LOGIN].person) as client:
-            return _json(await question(client))
+            return _json(await question(await self._models.desk(), client))
 
     async def _node(self, request: web.Request) -> web.Response:
         async with self._models.of(request[LOGIN].person) as kept:

@@ -11,7 +11,6 @@ from situate.core.model.pod import Pod
 from situate.core.state.cluster import Cluster
 from situate.core.versions import KubernetesRules
 from situate.kube.client import Client
-from situate.kube.kinds import WatchedKind
 
 Answer: TypeAlias = dict[str, Any]
 
@@ -35,10 +34,6 @@ class PodInQuestion:
 
 class Desk(Protocol):
     """Raises InputError for a question that makes no sense, and ApiError for what the API server refuses."""
-
-    @property
-    def kinds(self) -> Sequence[WatchedKind]:
-        """What a model has to watch."""
 
     async def profiles(self, client: Client) -> Profiles: ...
 

@@ -24,6 +24,10 @@ RECHECK_S: Final = 30.0
 """How often we ask whether the user may still read what the model shows."""
 FLUSH_S: Final = 0.15
 """The shortest time between two updates; what changes meanwhile is sent together."""
+NODES_FIRST_S: Final = 5.0
+"""How long the lists of other kinds wait for the list of nodes."""
+LISTING_FLUSH_S: Final = 0.5
+"""The shortest time between two updates while pods are listed: each of them changes most nodes."""
 FIRST_FLUSH_S: Final = 0.01
 """How long the first change after a quiet time waits for those that come with it."""
 

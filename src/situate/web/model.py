@@ -30,7 +30,7 @@ from situate.kube.errors import ApiError
 from situate.kube.kinds import PODS, WatchedKind
 from situate.kube.reflector import Reflector
 from situate.web.gangs import GangMembers
-from situate.web.limits import FIRST_FLUSH_S, FLUSH_S, RECHECK_S, WAITING_S
+from situate.web.limits import FIRST_FLUSH_S, FLUSH_S, LISTING_FLUSH_S, NODES_FIRST_S, RECHECK_S, WAITING_S
 from situate.web.map_columns import MapColumns
 from situate.web.placements import PlacementFeed
 from situate.web.rights import Scope, find_scope
@@ -88,8 +88,11 @@ class ClusterModel:
     async def run(self) -> None:
         try:
             async with asyncio.TaskGroup() as tasks:
+                for one in self._nodes:
+                    tasks.create_task(one.run(), name="reflector of nodes")
                 for one in self._reflectors:
-                    tasks.create_task(one.run(), name=f"reflector of {one.kind.name}")
+                    if one not in self._nodes:
+                        tasks.create_task(self._after_nodes(one), name=f"reflector of {one.kind.name}")
                 tasks.create_task(self._recheck(), name="rights")
                 tasks.create_task(self.placements.run(), name="placements")
         except* ModelEndedError as group:
@@ -99,6 +102,14 @@ class ClusterModel:
         finally:
             if not self.ended:
                 self._end("it was stopped")
+
+    async def _after_nodes(self, reflector: Reflector) -> None:
+        """The map is shown as soon as there are nodes, so nothing competes with their list."""
+        for one in self._nodes:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(NODES_FIRST_S):
+                    await one.synced.wait()
+        await reflector.run()
 
     async def _recheck(self) -> None:
         """End when the person may no longer read what is shown: a watch that is open would go on for minutes."""
@@ -117,9 +128,17 @@ class ClusterModel:
         self.ended = why
         self._announce()
 
-    async def synced(self) -> None:
-        """Until nodes and pods were listed. Raises ModelEndedError."""
-        for one in (*self._nodes, *self._pods):
+    @property
+    def listing(self) -> bool:
+        """Whether pods are still being listed, so that sums are too small."""
+        return not all(one.synced.is_set() for one in (*self._nodes, *self._pods))
+
+    async def synced(self, *, whole: bool = True) -> None:
+        """Until nodes and pods were listed; not whole: nodes, or the pods of somebody who sees no nodes.
+
+        Raises ModelEndedError.
+        """
+        for one in (*self._nodes, *self._pods) if whole or not self._nodes else self._nodes:
             waiting = asyncio.ensure_future(one.synced.wait())
             try:
                 while not waiting.done() and not self.ended:
@@ -130,6 +149,8 @@ class ClusterModel:
                 waiting.cancel()
         if self.ended:
             raise ModelEndedError(self.ended)
+        if self._flushing:  # do not let the reader wait for its first map
+            self._flush()
 
     def problems(self) -> list[str]:
         """What is not shown, and why, in the API server's words."""
@@ -150,7 +171,8 @@ class ClusterModel:
         """Announce what changed in a moment, with whatever else changes until then."""
         if not self._flushing:
             self._flushing = True
-            wait_s = max(FIRST_FLUSH_S, self._flushed + FLUSH_S - self._clock())
+            between_s = LISTING_FLUSH_S if self.listing else FLUSH_S
+            wait_s = max(FIRST_FLUSH_S, self._flushed + between_s - self._clock())
             asyncio.get_running_loop().call_later(wait_s, self._flush)
 
     def _apply(self, change: Change) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
 from situate.kube.access import Access
 from situate.kube.client import Client
+from situate.kube.discovery import server_rules
+from situate.kube.kinds import WatchedKind
 from situate.web.desk import Desk, Profiles
 from situate.web.limits import LINGER_S, MAX_MODELS, START_S
 from situate.web.logins import Person
@@ -30,17 +32,21 @@ class KeptModel:
     """A model, what it runs with, and how many use it."""
 
     model: ClusterModel
-    profiles: Profiles
     stack: AsyncExitStack
     task: asyncio.Task[None]
     readers: int = 0
     leaving: asyncio.TimerHandle | None = None
+    profiles: Profiles | None = None
+    """Once somebody asked for them."""
 
 
 @dataclass(slots=True)
 class Models:
     own: Access
-    desk: Desk
+    load_desk: Callable[[], Desk]
+    kinds: Sequence[WatchedKind]
+    """What a model watches."""
+    _desk: Desk | None = None
     _kept: dict[Person, KeptModel] = field(default_factory=dict)
     _starting: dict[Person, asyncio.Lock] = field(default_factory=dict)
     _closing: set[asyncio.Task[None]] = field(default_factory=set)
@@ -49,9 +55,24 @@ class Models:
         """For one request of this person's own. Use in `async with`."""
         return Client(access_of(self.own, person), qps=-1, user_agent=USER_AGENT)
 
+    async def desk(self) -> Desk:
+        """Loaded with the first question: the map does not wait for what answers it."""
+        if self._desk is None:
+            self._desk = await asyncio.to_thread(self.load_desk)
+        return self._desk
+
+    async def profiles(self, kept: KeptModel) -> Profiles:
+        """Raises ApiError or InputError."""
+        if kept.profiles is None:
+            kept.profiles = await (await self.desk()).profiles(kept.model.client)
+        return kept.profiles
+
     @asynccontextmanager
-    async def of(self, person: Person) -> AsyncIterator[KeptModel]:
-        """Raises ApiError, ModelsFullError, or ModelEndedError if the lists do not come."""
+    async def of(self, person: Person, *, whole: bool = True) -> AsyncIterator[KeptModel]:
+        """Once everything was listed; otherwise once there is something to show.
+
+        Raises ApiError, ModelsFullError, or ModelEndedError if the lists do not come.
+        """
         lock = self._starting.setdefault(person, asyncio.Lock())
         try:
             async with lock:
@@ -68,7 +89,7 @@ class Models:
         try:
             try:
                 async with asyncio.timeout(START_S):
-                    await kept.model.synced()
+                    await kept.model.synced(whole=whole)
             except TimeoutError:
                 problems = kept.model.problems()
                 raise ModelEndedError(problems[0] if problems else SLOW) from None
@@ -90,10 +111,10 @@ class Models:
             self._close(self._kept.pop(idle))
         async with AsyncExitStack() as stack:
             client = await stack.enter_async_context(self.client(person))
-            scope, profiles = await asyncio.gather(find_scope(client), self.desk.profiles(client))
-            model = ClusterModel(client, scope, kinds_for(scope, self.desk.kinds), profiles.rules)
+            scope, rules = await asyncio.gather(find_scope(client), server_rules(client))
+            model = ClusterModel(client, scope, kinds_for(scope, self.kinds), rules)
             task = asyncio.create_task(model.run(), name="model of a person")
-            kept = self._kept[person] = KeptModel(model, profiles, stack.pop_all(), task)
+            kept = self._kept[person] = KeptModel(model, stack.pop_all(), task)
         return kept
 
     def _drop(self, person: Person, kept: KeptModel) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final
@@ -14,6 +14,7 @@ from aiohttp import web
 
 from situate.kube.access import Access
 from situate.kube.errors import ApiError
+from situate.kube.kinds import WatchedKind
 from situate.loop.logs import Log
 from situate.web.answers import Answers
 from situate.web.assets import PAGE, read_assets, respond
@@ -49,7 +50,10 @@ _log = Log(__name__)
 class PageSettings:
     own: Access
     """How we reach the API server ourselves."""
-    desk: Desk
+    load_desk: Callable[[], Desk]
+    """Imports what answers questions."""
+    kinds: Sequence[WatchedKind]
+    """What a model watches."""
     grants: GrantFolder
     tls: ssl.SSLContext
     cluster: str
@@ -68,7 +72,7 @@ class PageServer:
         self._settings = settings
         self._socket = listening
         self.logins = Logins(life_s=settings.login_s)
-        self.models = Models(settings.own, settings.desk)
+        self.models = Models(settings.own, settings.load_desk, settings.kinds)
         self._guard = Guard(self.logins, settings.names)
         self._guard.port = listening.getsockname()[1]
         self._assets = read_assets()
@@ -179,7 +183,7 @@ class PageServer:
         try:
             await response.prepare(request)
             try:
-                async with self.models.of(login.person) as kept:
+                async with self.models.of(login.person, whole=False) as kept:
                     readings: list[Reading] = [SummaryReading(kept.model), view(kept.model)]
                     while await self._send(response, login, kept.model, readings):
                         pass

@@ -143,6 +143,7 @@ def summary(model: ClusterModel) -> dict[str, Any]:
         "whole": model.scope.whole,
         "namespace": model.scope.namespace,
         "problems": model.problems(),
+        "listing": model.listing,
         "waiting": len(model.pending),
         "bound": len(model.cluster.pods.rows) + sum(map(len, model.cluster.orphans.values())),
     }

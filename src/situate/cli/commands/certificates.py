@@ -14,11 +14,11 @@ from situate.cli.cluster.directory import Duration
 from situate.cli.commands.user import WHERE
 from situate.cli.options import output_option, own_cluster_option
 from situate.cli.output.text import columns, dump, echo_lines
+from situate.server.identity.file_names import AUTHORITY
 from situate.server.identity.pki import account_keys, rotation
 from situate.server.identity.pki.account_keys import rotate_account_key
 from situate.server.identity.pki.rotation import finish_rotation, key_states, rotate_authority, rotate_server
 from situate.server.identity.secret_files import IdentityError
-from situate.server.identity.setup import AUTHORITY
 from situate.server.identity.users import UserDirectory
 
 HEADINGS: Final = ("NAME", "ID", "EXPIRES", "USE")

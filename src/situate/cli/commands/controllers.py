@@ -11,9 +11,9 @@ from situate.cli.options import cluster_options, drift_option, verbosity_option
 from situate.core.reconcile.nodes.fencing import PROFILES
 from situate.kube.client import Client
 from situate.kube.controllers import ApiControllers
-from situate.kube.discovery import served_kinds
 from situate.kube.errors import ApiError
 from situate.kube.lease_store import ApiLeaseStore
+from situate.kube.served_kinds import served_kinds
 from situate.loop.election import ElectionRules, Elector, lead, new_identity
 from situate.loop.logs import Logging, set_up
 

@@ -16,8 +16,9 @@ from typing import Final
 
 from situate import __version__
 from situate.cli.cluster.connection import KUBECONFIG
+from situate.server.identity.file_names import AUTHORITY
 from situate.server.identity.secret_files import write_private
-from situate.server.identity.setup import AUTHORITY, USER_TOKENS
+from situate.server.identity.setup import USER_TOKENS
 from situate.server.identity.users import ISSUED
 from situate.store.backup import (
     OWNER_ONLY,

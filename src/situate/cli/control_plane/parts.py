@@ -23,7 +23,7 @@ from situate.cli.control_plane.settings import ControlPlaneSettings
 from situate.core.reconcile.nodes.fencing import NodeProfile
 from situate.loop.logs import Log
 from situate.server.errors import StatusError
-from situate.server.identity.pki.authority import SERVER
+from situate.server.identity.file_names import SERVER
 from situate.server.identity.pki.authority_files import CERTIFICATE, NEXT
 from situate.server.identity.secret_files import IdentityError, SecretFile
 from situate.server.identity.setup import IdentityParts

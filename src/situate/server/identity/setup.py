@@ -17,6 +17,7 @@ from situate.server.identity.authorization.escalation import NoEscalation
 from situate.server.identity.authorization.node_restriction import NodeRestriction
 from situate.server.identity.authorization.reviews import Reviews
 from situate.server.identity.create_handlers import create_handlers
+from situate.server.identity.file_names import AUTHORITY
 from situate.server.identity.identity import Identity
 from situate.server.identity.joining.bootstrap_tokens import BootstrapTokens
 from situate.server.identity.joining.csr_admission import CertificateRequestAdmission
@@ -28,7 +29,6 @@ from situate.server.identity.tokens.service_account_tokens import AccountTokens
 from situate.server.identity.tokens.token_files import UserTokens
 from situate.server.identity.tokens.token_requests import TokenRequests
 
-AUTHORITY: Final = "pki"
 USER_TOKENS: Final = "tokens.json"
 AUDIT_LOG: Final = "audit.log"
 

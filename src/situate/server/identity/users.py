@@ -18,11 +18,12 @@ from typing import Final, Literal, NamedTuple
 import msgspec
 from cryptography import x509
 
+from situate.server.identity.file_names import AUTHORITY
 from situate.server.identity.pki.authority import open_authority
 from situate.server.identity.pki.certificates import Credential
 from situate.server.identity.pki.revocation import REVOKED, RevocationList, read_revoked, revoke
 from situate.server.identity.secret_files import PRIVATE, IdentityError, SecretFile, write_private
-from situate.server.identity.setup import AUTHORITY, USER_TOKENS
+from situate.server.identity.setup import USER_TOKENS
 from situate.server.identity.tokens.token_files import UserToken, UserTokens, hash_of
 
 ISSUED: Final = "users.json"

@@ -123,12 +123,12 @@ function showSummary(now) {
             now.notReady && h("span", { class: "bad" }, `${now.notReady} not ready`),
             now.cordoned && `${now.cordoned} cordoned`,
           ]),
-          figure(now.bound, now.bound === 1 ? "pod placed" : "pods placed", []),
+          figure(now.bound, now.bound === 1 ? "pod placed" : "pods placed", [now.listing && "still counting"]),
           figure(now.waiting, now.waiting === 1 ? "pod waits" : "pods wait", [], now.waiting ? "warn" : ""),
           Object.entries(now.totals).slice(0, 2).map(([name, one]) => total(name, one)),
         ]
       : [
-          figure(now.bound, `${now.bound === 1 ? "pod" : "pods"} placed${within(now)}`, []),
+          figure(now.bound, `${now.bound === 1 ? "pod" : "pods"} placed${within(now)}`, [now.listing && "still counting"]),
           figure(now.waiting, `${now.waiting === 1 ? "pod waits" : "pods wait"}${within(now)}`, [], now.waiting ? "warn" : ""),
         ],
   );

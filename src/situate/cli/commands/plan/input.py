@@ -49,7 +49,8 @@ from situate.core.plan.sandbox import Sandbox
 from situate.core.plugins.support.prices import UNKNOWN, PriceList, format_price
 from situate.core.state.cluster import FINISHED_PHASES, Cluster
 from situate.core.versions import KubernetesRules
-from situate.kube.kinds import ALL_KINDS, needed_kinds
+from situate.kube.kinds import ALL_KINDS
+from situate.kube.needed_kinds import needed_kinds
 from situate.wire.errors import InputError
 from situate.wire.objects import objects_of
 

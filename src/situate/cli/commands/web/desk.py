@@ -15,7 +15,6 @@ from situate.cli.commands.plan.input import PlanOptions, copied_pod, plan_notes,
 from situate.cli.commands.plan.survive import ZONE, survive_values
 from situate.cli.commands.why.values import as_values, waiting_values
 from situate.cli.commands.why.waiting import waiting_of
-from situate.cli.input.devices import also_devices
 from situate.cli.input.live import read_pod_records
 from situate.cli.input.manifests import manifests_in
 from situate.cli.input.published import ClusterProfiles, cluster_profiles
@@ -27,7 +26,6 @@ from situate.core.plan.fit import fit
 from situate.core.plan.survive import losses
 from situate.core.state.cluster import Cluster
 from situate.kube.client import Client
-from situate.kube.kinds import ALL_KINDS, WatchedKind
 from situate.web.desk import Answer, PodInQuestion, Profiles
 from situate.wire.errors import InputError
 from situate.wire.objects import Source, decode_pod
@@ -39,10 +37,6 @@ MOST_COUNTED: Final = 10_000
 
 class CommandDesk:
     """Stateless: everything is in the arguments."""
-
-    @property
-    def kinds(self) -> Sequence[WatchedKind]:
-        return also_devices(ALL_KINDS)
 
     async def profiles(self, client: Client) -> Profiles:
         return await cluster_profiles(client, None)

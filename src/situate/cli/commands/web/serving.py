@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import socket
 import ssl
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -16,21 +17,24 @@ from typing import Final
 import click
 
 from situate.cli.cluster.connection import loop_factory, until_stopped
-from situate.cli.commands.web.desk import CommandDesk
 from situate.cli.control_plane.page import PAGE_FOLDER, SOCKET
+from situate.cli.input.devices import also_devices
 from situate.kube.access import Access
+from situate.kube.kinds import ALL_KINDS
 from situate.kube.serving_certificate import self_signed
 from situate.kube.tls import pem_files
 from situate.loop.logs import Log, Logging, set_up
 from situate.loop.watched import WatchedFile
-from situate.server.identity.pki.authority import SERVER
-from situate.server.identity.setup import AUTHORITY
+from situate.server.identity.file_names import AUTHORITY, SERVER
+from situate.web.desk import Desk
 from situate.web.grants import GrantFolder
 from situate.web.server import PageServer, PageSettings
 from situate.wire.errors import InputError
 
 IDLE_S: Final = 15 * 60.0
 """How long a process that `situate up` started stays when nobody is logged in. The next connection starts another."""
+COLLECTIONS: Final = (10_000, 20, 20)
+"""When to look for garbage: seldom, since few objects of a cluster become any, and a look at all of them takes long."""
 CHECK_S: Final = 5.0
 CERTIFICATE_S: Final = 60.0
 """How often to look for a renewed certificate."""
@@ -58,6 +62,7 @@ class PageOptions:
 def serve_page(options: PageOptions) -> None:
     """Until stopped. Raises InputError."""
     set_up(Logging())
+    gc.set_threshold(*COLLECTIONS)
     handed = os.environ.pop(SOCKET, "")
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         if handed:
@@ -105,14 +110,21 @@ async def _activated(options: PageOptions, listening: socket.socket) -> None:
     tls, file = _context(options)
     settings = _settings(options, GrantFolder(options.directory / PAGE_FOLDER), tls, lambda: None)
     async with PageServer(settings, listening) as server:
-        parent = asyncio.get_running_loop().run_in_executor(None, sys.stdin.buffer.read)
-        works: list[Callable[[], Awaitable[None]]] = [lambda: _until_idle(server), lambda: _renewed(tls, file)]
-        tasks = [asyncio.ensure_future(work()) for work in works]
-        await asyncio.wait([parent, tasks[0]], return_when=asyncio.FIRST_COMPLETED)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-    os._exit(0)  # the thread that reads stdin never ends by itself
+        parent, idle = asyncio.ensure_future(_until_orphaned()), asyncio.ensure_future(_until_idle(server))
+        tasks = [parent, idle, asyncio.ensure_future(_renewed(tls, file))]
+        try:
+            await asyncio.wait([parent, idle], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _until_orphaned() -> None:
+    """Until our stdin ends, which the control plane holds. A thread that reads it could not be stopped."""
+    reader = asyncio.StreamReader()
+    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    await reader.read()
 
 
 async def _until_idle(server: PageServer) -> None:
@@ -141,7 +153,8 @@ def _settings(
 ) -> PageSettings:
     return PageSettings(
         own=options.access,
-        desk=CommandDesk(),
+        load_desk=load_desk,
+        kinds=also_devices(ALL_KINDS),
         grants=grants,
         tls=tls,
         cluster=options.access.where or options.access.server,
@@ -170,3 +183,10 @@ def _context(options: PageOptions) -> tuple[ssl.SSLContext, Path | None]:
     except ssl.SSLError as error:
         raise InputError(f"the certificate cannot be used: {error}") from None
     return context, None
+
+
+def load_desk() -> Desk:
+    """It imports the commands that answer, which takes longer than the first map."""
+    from situate.cli.commands.web.desk import CommandDesk
+
+    return CommandDesk()

@@ -40,7 +40,8 @@ from situate.core.model.pod import Pod
 from situate.core.place.sampling import samples
 from situate.core.versions import KubernetesRules
 from situate.kube.errors import ApiError
-from situate.kube.kinds import ALL_KINDS, WatchedKind, needed_kinds
+from situate.kube.kinds import ALL_KINDS, WatchedKind
+from situate.kube.needed_kinds import needed_kinds
 from situate.wire.objects import decode_pod
 
 DEFAULT: Final = "default"

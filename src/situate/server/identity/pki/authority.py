@@ -25,6 +25,7 @@ from typing import Final
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from situate.server.identity.file_names import SERVER
 from situate.server.identity.pki import certificates
 from situate.server.identity.pki.account_keys import KEY as ACCOUNTS_KEY
 from situate.server.identity.pki.account_keys import open_account_keys
@@ -41,7 +42,6 @@ from situate.server.identity.pki.certificates import Credential
 from situate.server.identity.secret_files import IdentityError, read_private, write_private
 from situate.store.durable import sync_folder
 
-SERVER: Final = "server.pem"
 NEVER: Final = datetime.max.replace(tzinfo=UTC)
 
 NAMES: Final = (

@@ -15,9 +15,10 @@ from typing import Final, NamedTuple
 import yaml
 from cryptography import x509
 
+from situate.server.identity.file_names import SERVER
 from situate.server.identity.pki import certificates
 from situate.server.identity.pki.account_keys import key_id, open_account_keys, read_previous
-from situate.server.identity.pki.authority import SERVER, open_authority
+from situate.server.identity.pki.authority import open_authority
 from situate.server.identity.pki.authority_files import NextAuthority, PreviousAuthority, decide
 from situate.server.identity.secret_files import IdentityError, read_private
 
