@@ -98,7 +98,7 @@ async def measure(directory: Path, nodes: int, pods: int, picture: str) -> bool:
         for _ in range(5):
             began = time.monotonic()
             await page.goto(link.partition("/login")[0] + "/map")
-            await page.wait_for_function(f"({LABEL} || '').includes(' zones;')")
+            await page.wait_for_function(f"({SHOWN}) && ({LABEL} || '').includes(' zones;')")
             paints.append(time.monotonic() - began)
         await page.evaluate(WATCH)
         delays = [await update(client, page, number) for number in range(ROUNDS)]

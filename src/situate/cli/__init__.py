@@ -45,6 +45,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "describe": "Show an object in detail: its fields, its placement and its events.",
         "delete": "Delete objects of a cluster.",
         "events": "Show what happened to placements: binds, evictions and repairs, one line each.",
+        "top": "Show a cluster live in the terminal: its nodes, what waits, what was placed.",
         "web": "Serve a page that shows a cluster live, or print a new login link to it.",
         "node": "Add nodes to a cluster: hollow ones, or this machine.",
         "user": "Give people access to a cluster, and take it back.",
