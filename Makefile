@@ -252,6 +252,11 @@ fuzz-server: $(VENV)/.ready-dev  ## Send a whole control plane COUNT objects of 
 
 .PHONY: fuzz-server
 
+judges: $(VENV)/.ready-dev  ## Run Kubernetes' own suites against our API server, and print what is left (needs Go): make judges SUITE=controller-runtime ONLY=pkg/client
+	@PYTHONPATH=tests $(BIN)/python -m kubernetes.judges $(addprefix --suite ,$(SUITE)) $(addprefix --only ,$(ONLY))
+
+.PHONY: judges
+
 HOSTILE_SECONDS ?= 15
 hostile-clients: $(VENV)/.ready-dev  ## Create and bind 100 pods a second beside one hostile client of each kind, and compare with the latency alone
 	@PYTHONPATH=tests $(BIN)/python -m server.hostile.suite --seconds $(HOSTILE_SECONDS)

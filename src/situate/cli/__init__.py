@@ -66,6 +66,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "trace": "Run a public cluster trace, and compare policies on it.",
     },
     "Develop": {
+        "envtest": "Stand in for kube-apiserver and etcd in tests of Go projects.",
         "examples": "Copy the examples of the documentation to a directory.",
         "config": "Validate a scheduler configuration, or print the default one.",
         "bench": "Measure how fast the pods of a workload file are placed.",

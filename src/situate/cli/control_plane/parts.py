@@ -128,8 +128,7 @@ async def renew_certificates(
                 authority.reload(now())
                 if authority.previous is not None and now() >= authority.previous_until:
                     authority.drop_previous(now())
-                tls.load_verify_locations(cadata=authority.bundle.decode())
-                tls.load_cert_chain(authority.server_certificate(settings.host_names(), now()))
+                authority.load(tls, settings.host_names(), now())
                 _load_certificate(settings.directory, identity, to_kubelets)
                 await renewed()
             except (OSError, IdentityError, StatusError, StoreError) as error:

@@ -243,9 +243,13 @@ async def _open_registry(
         wall_ns=time.time_ns,
         new_uid=new_uid,
         audit_policy=read_policy(settings.audit_policy) if settings.audit_policy is not None else None,
+        given=settings.given,
+        account_issuer=settings.account_issuer,
+        allows_all=settings.allows_all,
     )
     identity.identity.audit.start()
     stack.callback(identity.identity.audit.close)
+    plugins = chain(cache, settings.profile, accounts=settings.controllers)
     registry = Registry(
         store,
         wall_ns=time.time_ns,
@@ -253,7 +257,7 @@ async def _open_registry(
         cache=cache,
         admission=[
             identity.restriction,
-            *chain(cache, settings.profile, accounts=settings.controllers),
+            *(one for one in plugins if type(one).__name__ not in settings.without_admission),
             identity.requests,
             identity.escalation,
         ],

@@ -15,6 +15,8 @@ from situate.core.reconcile.nodes.fencing import KUBERNETES, NodeProfile
 from situate.core.versions import DEFAULT, KubernetesRules
 from situate.loop.logs import Logging
 from situate.server.http.settings import Limits
+from situate.server.identity.pki.authority import NOTHING_GIVEN, GivenCertificates
+from situate.server.identity.tokens.service_account_tokens import ISSUER
 from situate.server.kinds.core.service.prepare import ADDRESSES
 from situate.server.placing.snapshot_lag import BOUND_S
 from situate.store.etcd.settings import EtcdSettings
@@ -61,6 +63,14 @@ class ControlPlaneSettings:
     """An EncryptionConfiguration."""
     audit_policy: Path | None = None
     """None: all writes and all refusals, without bodies."""
+    given: GivenCertificates = NOTHING_GIVEN
+    """Certificates that others made."""
+    account_issuer: str = ISSUER
+    """Who signs the tokens of service accounts."""
+    allows_all: bool = False
+    """Authorize every request."""
+    without_admission: frozenset[str] = frozenset()
+    """Admission plugins that are left out, by the names of their classes."""
     limits: Limits = field(default_factory=Limits)
     """What clients of the API may use."""
     logging: Logging = field(default_factory=Logging)

@@ -22,10 +22,10 @@ from situate.server.identity.identity import Identity
 from situate.server.identity.joining.bootstrap_tokens import BootstrapTokens
 from situate.server.identity.joining.csr_admission import CertificateRequestAdmission
 from situate.server.identity.pki.account_keys import open_account_keys
-from situate.server.identity.pki.authority import Authority, open_authority
+from situate.server.identity.pki.authority import NOTHING_GIVEN, Authority, GivenCertificates, open_authority
 from situate.server.identity.pki.revocation import REVOKED, Revocations
 from situate.server.identity.ports import ObjectReader
-from situate.server.identity.tokens.service_account_tokens import AccountTokens
+from situate.server.identity.tokens.service_account_tokens import ISSUER, AccountTokens
 from situate.server.identity.tokens.token_files import UserTokens
 from situate.server.identity.tokens.token_requests import TokenRequests
 
@@ -57,16 +57,20 @@ def open_identity(
     new_uid: Callable[[], str],
     anonymous: bool = True,
     audit_policy: AuditPolicy | None = None,
+    given: GivenCertificates = NOTHING_GIVEN,
+    account_issuer: str = ISSUER,
+    allows_all: bool = False,
 ) -> IdentityParts:
-    """Create what `folder`, the server's own, lacks. Start `identity.audit` when the server starts.
+    """Create what `folder`, the server's own, lacks. Start `identity.audit` when the server starts. `allows_all`: every
+    request is authorized, as with kube-apiserver's AlwaysAllow.
 
     Raises IdentityError, in one line, for a file that is damaged or belongs to somebody else.
     """
-    authority = open_authority(folder / AUTHORITY, clock())
+    authority = open_authority(folder / AUTHORITY, clock(), given)
     users = UserTokens(folder / USER_TOKENS)
     users.find("", clock())  # raises if the file is damaged
-    accounts = AccountTokens(open_account_keys(folder / AUTHORITY), objects)
-    authorization = Authorization(objects)
+    accounts = AccountTokens(open_account_keys(folder / AUTHORITY), objects, account_issuer)
+    authorization = Authorization(objects, allows_all=allows_all)
     authentication = Authentication(
         clock=clock,
         users=users,

@@ -17,7 +17,7 @@ import socket
 import ssl
 import tempfile
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -55,6 +55,28 @@ NAMES: Final = (
 """Names of the server, beside the machine's and the configured ones."""
 
 
+@dataclass(frozen=True, slots=True)
+class GivenCertificates:
+    """Files that others made, as kube-apiserver is given them."""
+
+    serving: tuple[Path, Path] | None = None
+    """The server's certificate and key; None: the authority makes them."""
+    client_authorities: Path | None = None
+    """Further authorities whose client certificates are accepted."""
+
+    def read_client_authorities(self) -> list[x509.Certificate]:
+        """Raises IdentityError."""
+        if self.client_authorities is None:
+            return []
+        try:
+            return x509.load_pem_x509_certificates(self.client_authorities.read_bytes())
+        except (OSError, ValueError) as error:
+            raise IdentityError(f"{self.client_authorities} cannot be read as certificates: {error}") from None
+
+
+NOTHING_GIVEN: Final = GivenCertificates()
+
+
 @dataclass(slots=True)
 class Authority:
     """It changes when somebody replaces its files and `reload` notices."""
@@ -65,10 +87,13 @@ class Authority:
     previous: tuple[x509.Certificate, ec.EllipticCurvePrivateKey] | None = None
     """The former authority, trusted until the overlap ends."""
     previous_until: datetime = NEVER
+    given: GivenCertificates = NOTHING_GIVEN
+    _others: list[x509.Certificate] = field(default_factory=list)
     _issuers: frozenset[bytes] = frozenset()
 
     def __post_init__(self) -> None:
-        self._issuers = frozenset(map(certificates.key_identifier, self._trusted()))
+        self._others = self.given.read_client_authorities()
+        self._issuers = self._accepted()
 
     @property
     def pem(self) -> bytes:
@@ -86,7 +111,10 @@ class Authority:
 
     def issuer_of(self, certificate: x509.Certificate) -> bytes:
         """Which of them signed it; empty: none."""
-        return certificates.issuer_identifier(certificate, self._trusted())
+        return certificates.issuer_identifier(certificate, [*self._trusted(), *self._others])
+
+    def _accepted(self) -> frozenset[bytes]:
+        return frozenset(map(certificates.key_identifier, [*self._trusted(), *self._others]))
 
     def _trusted(self) -> list[x509.Certificate]:
         return [self.certificate, *([self.previous[0]] if self.previous is not None else [])]
@@ -94,17 +122,17 @@ class Authority:
     def reload(self, now: datetime) -> None:
         """Read the files again. Raises IdentityError; then nothing has changed."""
         complete(self.folder, running=True)
-        new = open_authority(self.folder, now)
+        new = open_authority(self.folder, now, self.given)
         self.certificate, self.key = new.certificate, new.key
         self.previous, self.previous_until = new.previous, new.previous_until
-        self._issuers = new._issuers
+        self._others, self._issuers = new._others, new._issuers
 
     def drop_previous(self, now: datetime) -> None:
         """End the overlap. The server's certificate comes first: without it, the server could not start."""
         self.previous_until = now
         self.server_certificate((), now)
         self.previous, self.previous_until = None, NEVER
-        self._issuers = frozenset((certificates.key_identifier(self.certificate),))
+        self._issuers = self._accepted()
         write_private(self.folder / CERTIFICATE, self.pem, READABLE)
         (self.folder / PREVIOUS).unlink(missing_ok=True)
         sync_folder(self.folder)
@@ -166,7 +194,7 @@ class Authority:
     def tls(self, names: Sequence[str], now: datetime) -> ssl.SSLContext:
         """TLS 1.2 or newer. A client certificate is optional; if there is one, it must be valid and ours.
 
-        To renew a running server, call `server_certificate` and give the file to the context's `load_cert_chain`.
+        To renew a running server, give the context to `load` again.
         """
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         # Clients stay connected: nobody resumes a session, so there are no tickets.
@@ -174,10 +202,22 @@ class Authority:
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.options |= ssl.OP_NO_COMPRESSION | ssl.OP_NO_RENEGOTIATION
         context.verify_mode = ssl.CERT_OPTIONAL
-        context.load_verify_locations(cadata=self.bundle.decode())
-        context.load_cert_chain(self.server_certificate(names, now))
+        self.load(context, names, now)
         context.set_alpn_protocols(["http/1.1"])
         return context
+
+    def load(self, context: ssl.SSLContext, names: Sequence[str], now: datetime) -> None:
+        """Have the server accept these clients, and show its current certificate. Raises IdentityError."""
+        trusted = self.bundle + b"".join(map(certificates.pem, self._others))
+        context.load_verify_locations(cadata=trusted.decode())
+        if self.given.serving is None:
+            context.load_cert_chain(self.server_certificate(names, now))
+            return
+        try:
+            context.load_cert_chain(*self.given.serving)
+        except OSError as error:  # ssl.SSLError is one
+            certificate, key = self.given.serving
+            raise IdentityError(f"{certificate} and {key} cannot be used to serve TLS: {error}") from None
 
     def _own_server(self, path: Path) -> x509.Certificate:
         text = read_private(path).encode()
@@ -190,7 +230,7 @@ class Authority:
         return current
 
 
-def open_authority(folder: Path, now: datetime) -> Authority:
+def open_authority(folder: Path, now: datetime, given: GivenCertificates = NOTHING_GIVEN) -> Authority:
     """The authority in this folder; a new one if the folder does not exist."""
     if not folder.exists():
         _make(folder, now)
@@ -211,8 +251,8 @@ def open_authority(folder: Path, now: datetime) -> Authority:
     open_account_keys(folder)  # raises if it is damaged
     former = read_previous(folder)
     if former is None:
-        return Authority(folder, certificate, key)
-    return Authority(folder, certificate, key, former.read(folder / PREVIOUS), former.until)
+        return Authority(folder, certificate, key, given=given)
+    return Authority(folder, certificate, key, former.read(folder / PREVIOUS), former.until, given)
 
 
 def _make(folder: Path, now: datetime) -> None:

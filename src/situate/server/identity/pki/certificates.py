@@ -80,7 +80,11 @@ def is_issued_by(certificate: x509.Certificate, authority: x509.Certificate) -> 
 
 def key_identifier(authority: x509.Certificate) -> bytes:
     """The identifier by which the certificates that it has signed name its key."""
-    return authority.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value.digest
+    try:
+        return authority.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value.digest
+    except x509.ExtensionNotFound:  # an authority that others made
+        key: Any = authority.public_key()
+        return x509.SubjectKeyIdentifier.from_public_key(key).digest
 
 
 def issuer_identifier(certificate: x509.Certificate, authorities: Iterable[x509.Certificate]) -> bytes:

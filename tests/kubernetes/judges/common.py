@@ -1,0 +1,89 @@
+"""What the suites share: where things are, Go modules, and the outcome of a run."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).parents[3]
+BUILD = ROOT / "build" / "judges"
+SITUATE = Path(sys.executable).with_name("situate")
+PARTS = Path(os.environ.get("KUBE_ASSETS") or ROOT / "tests" / "kubernetes" / "bin")
+
+
+@dataclass
+class Outcome:
+    """What a suite said: each spec or group by its name."""
+
+    passed: set[str] = field(default_factory=set)
+    failed: dict[str, str] = field(default_factory=dict)
+    """With the first line of the reason."""
+    skipped: set[str] = field(default_factory=set)
+
+    def add(self, other: Outcome) -> None:
+        self.passed |= other.passed
+        self.failed |= other.failed
+        self.skipped |= other.skipped
+
+    def write(self, path: Path) -> None:
+        content = {"passed": sorted(self.passed), "failed": self.failed, "skipped": sorted(self.skipped)}
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(content, indent=1, sort_keys=True))
+
+
+def module_directory(module: str, version: str) -> Path:
+    """The module's source in Go's module cache."""
+    said = subprocess.run(
+        ["go", "mod", "download", "-json", f"{module}@{version}"], check=True, capture_output=True, text=True, cwd="/"
+    )
+    return Path(json.loads(said.stdout)["Dir"])
+
+
+def copy_module(module: str, version: str) -> Path:
+    """A copy that Go may build in: the cache is read-only, and some tests write beside their sources."""
+    target = BUILD / f"{module.rpartition('/')[2]}@{version}"
+    if not target.exists():
+        new = target.with_name(f"{target.name}.new")
+        shutil.rmtree(new, ignore_errors=True)
+        shutil.copytree(module_directory(module, version), new)
+        subprocess.run(["chmod", "-R", "u+w", str(new)], check=True)
+        for script in new.rglob("*.sh"):  # modules forget that they can be run
+            script.chmod(0o755)
+        new.rename(target)
+    return target
+
+
+def run(
+    command: Sequence[str | Path], cwd: Path, limit_s: float, log: Path, environment: Mapping[str, str] | None = None
+) -> int:
+    """The exit code; 124 if the time is up. Everything that the command started ends with it."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [str(part) for part in command],
+            cwd=cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            env={**os.environ, **(environment or {})},
+        )
+        try:
+            return process.wait(limit_s)
+        except subprocess.TimeoutExpired:
+            return 124
+        finally:
+            _end_group(process.pid)
+            process.wait()
+
+
+def _end_group(group: int) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(group, 9)

@@ -1,0 +1,16 @@
+"""What `make judges` compares: the file of what is left has reasons, and may not go stale."""
+
+from kubernetes.judges.common import Outcome
+from kubernetes.judges.left import differences, read_left
+
+
+def test_each_entry_has_a_reason() -> None:
+    for suite in read_left().values():
+        for name, why in suite.items():
+            assert why.strip(), name
+
+
+def test_an_unknown_failure_and_a_known_one_that_passes_are_reported() -> None:
+    outcome = Outcome(passed={"a", "b"}, failed={"c": "broken", "d": "as known"})
+    said = list(differences(outcome, {"b": "not served", "d": "not served"}))
+    assert said == ["fails: c: broken", "passes now, and is in left.json: b"]
