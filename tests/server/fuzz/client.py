@@ -91,6 +91,9 @@ class Client:
             text = f"{error!r} after {time.monotonic() - began:.1f} s"
         except ValueError:
             said = text
+        except AttributeError:  # aiohttp's, when the connection breaks between an answer's head and its reader
+            if self.starts == starts and self.up.is_set():
+                raise
         if self.starts != starts or not self.up.is_set():
             return code, said
         self.tally.codes[code] += 1

@@ -14,11 +14,12 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from situate.cli import BadInput
+from situate.server.identity.file_names import AUTHORITY
 from situate.server.identity.pki.account_keys import KEY, PREVIOUS, PreviousKey, key_id
 from situate.server.identity.pki.authority import open_authority
 from situate.server.identity.pki.certificates import key_pem, read_key
 from situate.server.identity.secret_files import IdentityError, write_private
-from situate.server.identity.setup import AUTHORITY, USER_TOKENS
+from situate.server.identity.setup import USER_TOKENS
 from situate.server.identity.tokens.token_files import UserToken, UserTokens, hash_of
 
 FOREVER: Final = datetime(9999, 1, 1, tzinfo=UTC)
