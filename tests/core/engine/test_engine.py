@@ -24,7 +24,7 @@ from situate.core.changes import (
 from situate.core.config.decode import decode
 from situate.core.config.defaults import default_configuration, with_defaults
 from situate.core.effects import AskExtender, Bind, Effect, SetCondition
-from situate.core.engine.engine import Engine
+from situate.core.engine.engine import REFUSALS, Engine
 from situate.core.model.meta import ObjectMeta, OwnerReference
 from situate.core.model.pod import PodSchedulingGate
 from situate.core.model.policy import PriorityClass
@@ -194,3 +194,13 @@ def test_what_a_decision_frees_wakes_pods_in_the_same_step() -> None:
     world.step(3, [PodSeen(pod("small", uid="small", cpu="4", priority=1))])
     effects = world.step(20 * SECOND, [*nodes("n3"), PodGone(PodRef("default", "v", "v"))])
     assert sorted(name for name, _ in bound(effects)) == ["boss", "small"]
+
+
+def test_a_step_refuses_a_limited_number_of_pods_and_the_next_one_goes_on_at_once() -> None:
+    pods = [PodSeen(pod(f"big-{n:02}", uid=f"big-{n}", cpu="64")) for n in range(REFUSALS + 3)]
+    made = Engine(default_configuration())
+    first = made.step(0, [*nodes("a"), *pods])
+    assert len(told(first)) == REFUSALS
+    assert made.next_due_ms(0) == 0
+    assert len(told(made.step(0, []))) == 3
+    assert made.next_due_ms(0) != 0

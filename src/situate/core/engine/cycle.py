@@ -96,6 +96,8 @@ class Cycle:
     ) -> None:
         self._state = state
         self._stopwatch = stopwatch
+        self.refused = 0
+        """How many pods fitted nowhere in this step."""
         self.witness: Callable[[QueuedPod, int], None] | None = None
         """Called with every choice before it is carried out: the pod, and the row or NOWHERE. May only look."""
         self.interest = ExtenderInterest(extenders)
@@ -108,6 +110,7 @@ class Cycle:
     def begin(self, now: Millis) -> None:
         self._state.now = now
         self._state.metrics.begin()
+        self.refused = 0
 
     def end(self) -> list[Effect]:
         self._state.queue.count_added()
@@ -255,6 +258,7 @@ class Cycle:
 
     def _refuse(self, entry: QueuedPod) -> None:
         """Find out why a pod fits nowhere, and evict pods for it or mark it unschedulable."""
+        self.refused += 1
         failure = self.selection.fit_failure(entry, self._state.evictions)
         actions = self._extenders.consult_on_evictions(entry, failure)
         if actions is None:

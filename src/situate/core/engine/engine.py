@@ -54,6 +54,9 @@ BATCH: Final = 1_024
 """How many pods are decided in one step at most, so that the next changes are seen in between."""
 DEVICE_WORK: Final = 100_000
 """After how much work for devices a step decides on no further pod, for the same reason."""
+REFUSALS: Final = 16
+"""How many pods that fit nowhere a step decides on, at most. Each takes milliseconds: reasons are found for every node,
+and evictions are tried. Meanwhile everything else in the process waits."""
 
 
 class Engine:
@@ -117,7 +120,7 @@ class Engine:
         devices = self.cluster.objects.devices
         most_work = devices.work + DEVICE_WORK
         for _ in range(0 if self.paused else self._batch):
-            if devices.work > most_work:
+            if devices.work > most_work or self.cycle.refused >= REFUSALS:
                 break
             entry = self.queue.pop(now)
             if entry is None:
