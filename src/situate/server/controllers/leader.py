@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 from typing import Final
@@ -10,6 +11,7 @@ from situate.core.reconcile.nodes.fencing import NodeProfile
 from situate.loop.controllers.metrics import ControllerMetrics
 from situate.loop.election import lead
 from situate.server.controllers.registry_controllers import RegistryControllers
+from situate.server.quota.settling import QuotaSettling
 from situate.server.registry.registry import Registry
 from situate.server.requests import SYSTEM
 from situate.server.scheduling.lease_store import fence, server_elector
@@ -33,6 +35,10 @@ async def run_controllers(
     """
     elector = server_elector(registry, identity, SYSTEM, wall_ns, lease=LEASE)
     fenced = registry.fenced(fence(registry, elector))
-    await lead(
-        elector, lambda: RegistryControllers(fenced, wall_ns, profile, metrics, moves_drifted=moves_drifted).run()
-    )
+
+    async def run() -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(RegistryControllers(fenced, wall_ns, profile, metrics, moves_drifted=moves_drifted).run())
+            group.create_task(QuotaSettling(fenced).run())
+
+    await lead(elector, run)

@@ -5,8 +5,8 @@ resourceVersion, or a watch that breaks between them could not go on after the f
 they share is the way to the store and back, and the wait for the cache.
 
 A change that cannot be made in this way is made by `modify`: if it was refused, needs a lock, deletes the object,
-leaves it as it is, or if another writer was faster. An object that has no template yet, or was refused, is created by
-`create`.
+leaves it as it is, changes what a quota counts, or if another writer was faster. An object that has no template yet, is
+counted by a quota, or was refused, is created by `create`.
 """
 
 from __future__ import annotations
@@ -102,6 +102,8 @@ def _prepare(context: RegistryContext, one: Modification) -> Prepared | None:
         new = one.change(old, stored)
         if new == old or last_finalizer_removed(new, old, resource.kind):
             return None
+        if context.quotas.limits(target) and context.quotas.charges(target, old, new):
+            return None
         key = key_of(resource, target.namespace, target.name)
         value = stored_value(target, new)
         guards: list[Guard] = [At(key, Revision(stored.revision))]
@@ -164,7 +166,8 @@ async def _prepare_new(
     """None: `create` has to do it."""
     resource = target.resource
     split = None
-    if context.strategy(resource).is_nameless is not None and not options.dry_run:
+    nameless = context.strategy(resource).is_nameless is not None
+    if nameless and not options.dry_run and not context.quotas.limits(target):  # each charge needs the one before
         split = split_body(target, body, caller, options)
     template = None if split is None else find_template(context, target, split)
     if split is None or template is None:

@@ -10,6 +10,7 @@ from typing import Final
 
 from situate.core.model.duration import MAX_SECONDS
 from situate.server.kinds.strategy import Strategy
+from situate.server.quota.charging import QuotaAccounts
 from situate.server.registry.cache import Cache
 from situate.server.registry.create_cache import CreateCache, RecentPods
 from situate.server.registry.event_leases import EventLeases
@@ -31,6 +32,7 @@ class RegistryContext:
     extension: TransactionExtension | None
     authorize_create: AuthorizeCreate | None
     """None: callers may create whatever they may update."""
+    quotas: QuotaAccounts
     managed_fields: ManagedFieldsCache
     templates: CreateCache
     recent_pods: RecentPods

@@ -17,6 +17,7 @@ from typing import Any, Final
 from situate.server.apiextensions.served import CustomKinds
 from situate.server.kinds import STRATEGIES
 from situate.server.kinds.strategy import Strategy
+from situate.server.quota.charging import QuotaAccounts
 from situate.server.registry.batch import Creation, Modification, create_each, modify_each
 from situate.server.registry.cache import Cache
 from situate.server.registry.context import RegistryContext
@@ -77,6 +78,7 @@ class Registry:
         """The kinds that CustomResourceDefinitions define."""
         self.new_uid: Final = new_uid
         self._store: Final = store
+        self.quotas: Final = QuotaAccounts(self.cache)
         self._context = RegistryContext(
             store=store,
             cache=self.cache,
@@ -84,6 +86,7 @@ class Registry:
             admission=admission,
             extension=extension,
             authorize_create=authorize_create,
+            quotas=self.quotas,
             managed_fields=ManagedFieldsCache(),
             templates=CreateCache(),
             recent_pods=RecentPods(),

@@ -66,16 +66,14 @@ async def commit(
         seen = values_after(target.resource.stored_as, (before.uid, before.labels, before.values), new)
         if seen is not None:
             context.cache.expect(key, value, seen)
-    extension = context.extension if target.resource.stored_as in EXTENDED else None
-    if extension is None:
-        outcome = await _commit(context, guards, writes, dry_run)
-    elif (lock := extension.lock(target.resource, old, new, request)) is None:
-        extension.extend(context.cache, target.resource, old, new, request, guards, writes)
-        outcome = await _commit(context, guards, writes, dry_run)
+    quotas = context.quotas
+    charges = quotas.charges(target, old, new) if quotas.limits(target) else None
+    if charges:
+        async with quotas.lock(target.namespace):
+            quotas.write(target, charges, new or old or {}, guards, writes, checked=_is_checked(target, old, new))
+            outcome = await _commit_extended(context, target, old, new, request, guards, writes, dry_run)
     else:
-        async with lock:
-            extension.extend(context.cache, target.resource, old, new, request, guards, writes)
-            outcome = await _commit(context, guards, writes, dry_run)
+        outcome = await _commit_extended(context, target, old, new, request, guards, writes, dry_run)
     if isinstance(outcome, Refused):
         return outcome
     revision = outcome.revision
@@ -87,6 +85,33 @@ async def commit(
         return read_stored(key, value, revision)
     remember_pending(context, target, key, value, new)
     return cached_or_decoded(context, target, name, key, value, revision)
+
+
+def _is_checked(target: Target, old: Object | None, new: Object | None) -> bool:
+    """Whether quotas may refuse this write. Pods are checked when they are created, and when they are resized."""
+    return new is not None and (old is None or target.resource.stored_as != PODS or target.subresource == "resize")
+
+
+async def _commit_extended(
+    context: RegistryContext,
+    target: Target,
+    old: Object | None,
+    new: Object | None,
+    request: object | None,
+    guards: list[Guard],
+    writes: list[Write],
+    dry_run: bool,
+) -> Outcome:
+    extension = context.extension if target.resource.stored_as in EXTENDED else None
+    if extension is None:
+        return await _commit(context, guards, writes, dry_run)
+    lock = extension.lock(target.resource, old, new, request)
+    if lock is None:
+        extension.extend(context.cache, target.resource, old, new, request, guards, writes)
+        return await _commit(context, guards, writes, dry_run)
+    async with lock:
+        extension.extend(context.cache, target.resource, old, new, request, guards, writes)
+        return await _commit(context, guards, writes, dry_run)
 
 
 def remember_pending(context: RegistryContext, target: Target, key: str, value: bytes, new: Object) -> None:
