@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
@@ -10,6 +10,7 @@ import click
 
 from situate.cli import BadInput
 from situate.cli.cluster.local import HERE, find_directory, named_directory, require_running
+from situate.cli.output.formats import FORMATS, TABLE, OutputFormat
 from situate.core.versions import DEFAULT, RULES
 
 if TYPE_CHECKING:
@@ -118,9 +119,10 @@ def compare_version_option(command: F) -> F:
     )(command)
 
 
-def output_option(*formats: str) -> Option:
-    """The first format is the default."""
-    return click.option("-o", "--output", type=click.Choice(formats), default=formats[0], show_default=True)
+def output_option(*, without: Sequence[str] = (), more: Sequence[str] = (), default: str = TABLE) -> Option:
+    """`-o`, with the same formats in every command: but for those that have no meaning there, and its own."""
+    formats = OutputFormat([*(one for one in FORMATS if one not in without), *more])
+    return click.option("-o", "--output", type=formats, default=default, show_default=True, help="Format.")
 
 
 def require_one_source(names: tuple[str, ...], kubeconfig: str | None, context: str | None) -> None:

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from kube.fake_server import FakeServer, Object
 from situate.cli import main
-from situate.cli.commands.events import EventOptions, NotKeptError, PlacementEventStream, _json_line, _Table
+from situate.cli.commands.events import EventOptions, NotKeptError, PlacementEventStream, _Table, _writer
 from situate.kube.client import Client
 from situate.kube.errors import ApiError
 
@@ -58,7 +58,7 @@ def tell(client: Any, capsys: pytest.CaptureFixture[str], **asked: Any) -> tuple
     wanted = EventOptions(**{"follow": False, "since": "oldest", "namespace": "", "gaps": False, **asked})
     code, failure = 0, ""
     try:
-        asyncio.run(PlacementEventStream(client, wanted, _json_line).run())
+        asyncio.run(PlacementEventStream(client, wanted, _writer("json")).run())
     except NotKeptError as error:
         code, failure = 3, f"error: {error}\n"
     said = capsys.readouterr()
@@ -115,7 +115,7 @@ def test_a_server_that_has_no_such_thing_is_one_line() -> None:
         async with FakeServer() as server, Client(server.access(), qps=-1) as client:
             server.absent.add("/apis/situate.dev/v1alpha1")
             with pytest.raises(ApiError):
-                await PlacementEventStream(client, EventOptions(True, "now", "", False), _json_line).run()
+                await PlacementEventStream(client, EventOptions(True, "now", "", False), _writer("json")).run()
 
     asyncio.run(run())
 

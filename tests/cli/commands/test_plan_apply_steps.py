@@ -16,7 +16,7 @@ from situate.core.plan.goals import NodeGoal
 from situate.kube.access import Access
 from situate.kube.errors import ApiError
 
-ASKED = PlanOptions((), None, False, None, None, "text", None, None)
+ASKED = PlanOptions((), None, False, None, None, "table", None, None)
 READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
 
 

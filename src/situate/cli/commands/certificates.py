@@ -13,7 +13,7 @@ from situate.cli.cluster.connection import KUBECONFIG
 from situate.cli.cluster.directory import Duration
 from situate.cli.commands.user import WHERE
 from situate.cli.options import output_option, own_cluster_option
-from situate.cli.output.text import columns, dump, echo_lines
+from situate.cli.output.text import columns, show
 from situate.server.identity.file_names import AUTHORITY
 from situate.server.identity.pki import account_keys, rotation
 from situate.server.identity.pki.account_keys import rotate_account_key
@@ -33,7 +33,7 @@ def certificates() -> None:
 
 
 @certificates.command("list")
-@output_option("table", "json")
+@output_option()
 @own_cluster_option(WHERE)
 def certificates_list(output: str, directory: Path) -> None:
     """Show the authority, the server's certificate, the administrator's, and the keys of service accounts."""
@@ -42,11 +42,9 @@ def certificates_list(output: str, directory: Path) -> None:
         found = key_states(directory / AUTHORITY, directory / KUBECONFIG, datetime.now(UTC))
     except IdentityError as error:
         raise click.ClickException(str(error)) from None
-    if output == "json":
-        values = [{"name": one.name, "id": one.id, "expires": _time(one.expires), "use": one.use} for one in found]
-        click.echo(dump(values, output))
-        return
-    echo_lines(columns(HEADINGS, [(one.name, one.id[:16], _time(one.expires) or "never", one.use) for one in found]))
+    values = [{"name": one.name, "id": one.id, "expires": _time(one.expires), "use": one.use} for one in found]
+    lines = columns(HEADINGS, [(one.name, one.id[:16], _time(one.expires) or "never", one.use) for one in found])
+    show(lines, values, [], output, [one.name for one in found])
 
 
 @certificates.command("rotate")

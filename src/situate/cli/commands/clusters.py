@@ -7,28 +7,26 @@ import click
 
 from situate.cli.cluster.local import LocalCluster, context_name, local_clusters
 from situate.cli.options import output_option
-from situate.cli.output.text import columns, dump, echo_lines
+from situate.cli.output.formats import for_people
+from situate.cli.output.text import columns, show
 
 GAP: Final = 3
 HEADINGS: Final = ("NAME", "STATE", "SERVER", "AGE", "DIRECTORY")
 
 
 @click.command()
-@output_option("table", "json")
+@output_option()
 def clusters(output: str) -> None:
     """Show the clusters on this machine: the one in this directory, and all that have a name."""
     found = [_values(one) for one in local_clusters()]
-    if output == "json":
-        click.echo(dump(found, output), nl=False)
-        return
-    if not found:
+    if not found and for_people(output):
         click.echo("No clusters found. `situate up` starts one.", err=True)
         return
     rows = [
         (one["name"] or "<none>", one["state"], one["server"] or "-", _age(one["upS"]), one["directory"])
         for one in found
     ]
-    echo_lines(columns(HEADINGS, rows, gap=GAP))
+    show(columns(HEADINGS, rows, gap=GAP), found, [], output, [one["name"] or one["context"] for one in found])
 
 
 def _values(cluster: LocalCluster) -> dict[str, Any]:

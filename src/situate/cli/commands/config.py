@@ -4,10 +4,12 @@ import sys
 from collections.abc import Mapping
 
 import click
+import msgspec
 
 from situate.cli import BAD_INPUT, one_line
 from situate.cli.input.profiles import installed, read_config
-from situate.cli.options import kubernetes_version_option
+from situate.cli.options import kubernetes_version_option, output_option
+from situate.cli.output.formats import NAME, PREFIX, TABLE, WIDE, dump
 from situate.core.config.defaults import BUILT_IN_POINTS, OUT_OF_TREE_POINTS, default_configuration, enabled_names
 from situate.core.config.resolve import complete
 from situate.core.config.types import KubeSchedulerConfiguration
@@ -42,11 +44,15 @@ def validate(file: str, rules: KubernetesRules | None) -> None:
 
 
 @config.command()
-@click.option("-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True)
+@output_option(without=(TABLE, WIDE, NAME), default="yaml")
 @kubernetes_version_option()
 def default(output: str, rules: KubernetesRules | None) -> None:
     """Print the configuration that holds where no other is given, with every default set."""
-    click.echo(dump_config(complete(default_configuration(rules or DEFAULT)), output), nl=False)
+    found = complete(default_configuration(rules or DEFAULT))
+    if output.startswith(PREFIX):
+        click.echo(dump(msgspec.json.decode(dump_config(found, "json")), output), nl=False)
+    else:
+        click.echo(dump_config(found, output), nl=False)
 
 
 def _known(loaded: KubeSchedulerConfiguration) -> Mapping[str, frozenset[str]]:

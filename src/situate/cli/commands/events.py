@@ -19,6 +19,7 @@ import msgspec
 from situate.cli import BadInput
 from situate.cli.cluster.connection import Client, with_client
 from situate.cli.options import cluster_options, output_option
+from situate.cli.output.formats import NAME, dump, for_people
 from situate.kube.errors import ApiError
 
 GROUP: Final = "/apis/situate.dev/v1alpha1"
@@ -43,7 +44,7 @@ TOO_LARGE: Final = 504
     help="Begin after this revision; or `oldest`, or `now`. Default: the oldest that is kept; with --follow, now.",
 )
 @click.option("-n", "--namespace", default="", help="Only of this namespace.")
-@output_option("table", "json")
+@output_option()
 @click.option("--gaps", is_flag=True, help="Where history is no longer kept, print a line, and continue after the gap.")
 @cluster_options
 def events(
@@ -62,7 +63,7 @@ def events(
     if since not in ("", OLDEST, NOW) and not (since.isascii() and since.isdecimal()):
         raise BadInput(f"--since: {since!r} is not a revision, nor `oldest` or `now`")
     options = EventOptions(follow, since or (NOW if follow else OLDEST), namespace, gaps)
-    write = _json_line if output == "json" else _Table()
+    write = _Table() if for_people(output) else _writer(output)
     try:
         with_client(kubeconfig, context, lambda client: PlacementEventStream(client, options, write).run())
     except NotKeptError as error:
@@ -170,8 +171,15 @@ def _plain(found: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _json_line(record: dict[str, Any]) -> str:
-    return json.dumps(record, separators=(",", ":")) + "\n"
+def _writer(output: str) -> Callable[[dict[str, Any]], str]:
+    """For programs: one line for each event, or one document of YAML."""
+    if output == "json":
+        return lambda record: json.dumps(record, separators=(",", ":")) + "\n"
+    if output == "yaml":
+        return lambda record: f"---\n{dump(record, output)}"
+    if output == NAME:
+        return lambda record: f"pod/{record['pod']}\n" if "pod" in record else ""
+    return lambda record: f"{dump(record, output)}\n"
 
 
 class _Table:

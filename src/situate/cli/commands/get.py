@@ -9,8 +9,9 @@ import msgspec
 from situate.cli.cluster.connection import Client, with_client
 from situate.cli.cluster.discovery import ApiResource, ApiResources, read_resources, split_names
 from situate.cli.cluster.objects import get_object, list_objects
-from situate.cli.options import cluster_options, namespace_option
-from situate.cli.output.text import columns
+from situate.cli.options import cluster_options, namespace_option, output_option
+from situate.cli.output.formats import NAME, PREFIX, WIDE, dump, for_people
+from situate.cli.output.text import columns, show
 
 AS_TABLE: Final = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 GAP: Final = 3
@@ -25,7 +26,7 @@ WATCH_IDLE_S: Final = 3_900.0
 @click.option("-A", "--all-namespaces", is_flag=True, help="In all namespaces.")
 @click.option("-l", "--selector", metavar="LABELS", help="Only objects with these labels: app=web,tier!=db.")
 @click.option("--field-selector", metavar="FIELDS", help="Only objects with these fields: spec.nodeName=node-1.")
-@click.option("-o", "--output", type=click.Choice(["wide", "json", "yaml", "name"]), help="Format.")
+@output_option()
 @click.option("-w", "--watch", is_flag=True, help="Then show what changes.")
 @cluster_options
 def get(
@@ -35,42 +36,53 @@ def get(
     all_namespaces: bool,
     selector: str | None,
     field_selector: str | None,
-    output: str | None,
+    output: str,
     watch: bool,
     kubeconfig: str | None,
     context: str | None,
 ) -> None:
     """Show objects. RESOURCE is pods, deploy, all, pod/NAME and the like; without it, list the resources."""
     params = {key: value for key, value in (("labelSelector", selector), ("fieldSelector", field_selector)) if value}
-    if watch and (output not in (None, "wide") or names):
+    if watch and (not for_people(output) or names):
         raise click.UsageError("--watch shows a table of one resource")
 
     async def work(client: Client) -> None:
         resources = await read_resources(client)
         if resource is None:
-            _show_resources(resources)
+            _show_resources(resources, output)
             return
         word, named = split_names(resource, names)
         space = "" if all_namespaces else namespace or client.access.namespace
         kinds = resources.find_all(word)
         if watch:
-            await _watch(client, kinds, space, params, wide=output == "wide")
-        elif output in ("json", "yaml", "name"):
+            await _watch(client, kinds, space, params, wide=output == WIDE)
+        elif not for_people(output):
             found = await _objects(client, kinds, space, named, params)
             _show_objects(found, resources, output, single=len(named) == 1)
         else:
-            await _show_tables(client, kinds, space, named, params, wide=output == "wide")
+            await _show_tables(client, kinds, space, named, params, wide=output == WIDE)
 
     with_client(kubeconfig, context, work)
 
 
-def _show_resources(resources: ApiResources) -> None:
+def _show_resources(resources: ApiResources, output: str) -> None:
+    listed = [one for one in resources.all if "list" in one.verbs]
     rows = [
         [one.plural, ",".join(one.short_names), one.api_version, str(one.namespaced).lower(), one.kind]
-        for one in resources.all
-        if "list" in one.verbs
+        for one in listed
     ]
-    click.echo("\n".join(columns(["NAME", "SHORTNAMES", "APIVERSION", "NAMESPACED", "KIND"], rows, gap=GAP)))
+    values = [
+        {
+            "name": one.plural,
+            "shortNames": list(one.short_names),
+            "apiVersion": one.api_version,
+            "namespaced": one.namespaced,
+            "kind": one.kind,
+        }
+        for one in listed
+    ]
+    lines = columns(["NAME", "SHORTNAMES", "APIVERSION", "NAMESPACED", "KIND"], rows, gap=GAP)
+    show(lines, values, [], output, [one.plural for one in listed])
 
 
 async def _show_tables(
@@ -166,12 +178,16 @@ async def _objects(
 
 
 def _show_objects(found: Sequence[dict[str, Any]], resources: ApiResources, output: str, *, single: bool) -> None:
-    if output == "name":
+    if output == NAME:
         for one in found:
             click.echo(resources.of_object(one).named(one["metadata"]["name"]))
         return
     together = {"apiVersion": "v1", "kind": "List", "items": list(found), "metadata": {}}
-    click.echo(_as_text(found[0] if single and found else together, output))
+    shown = found[0] if single and found else together
+    if output.startswith(PREFIX):
+        click.echo(dump(_without_managers(shown), output), nl=False)
+    else:
+        click.echo(_as_text(shown, output))
 
 
 def _as_text(shown: object, output: str) -> str:

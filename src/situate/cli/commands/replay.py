@@ -11,7 +11,8 @@ import click
 from situate.cli import one_line
 from situate.cli.input.profiles import plugins_of_others, read_config
 from situate.cli.options import kubernetes_version_option, output_option
-from situate.cli.output.text import columns, dump, echo_lines, plural
+from situate.cli.output.formats import NAME, dump, for_people
+from situate.cli.output.text import columns, echo_lines, plural
 from situate.core.config.defaults import BUILT_IN_POINTS, enabled_names, under_rules
 from situate.core.config.errors import ConfigError
 from situate.core.config.types import KubeSchedulerConfiguration, Plugins
@@ -39,7 +40,7 @@ NOWHERE: Final = "-"
     "--plugins-from", metavar="FOLDER", help="Load the third-party plugins that the journal names; files from here."
 )
 @kubernetes_version_option("Compare the choices by the rules of this version of Kubernetes, too.")
-@output_option("table", "json")
+@output_option(without=(NAME,))
 def replay(
     journal: Path, config: str | None, plugins_from: str | None, rules: KubernetesRules | None, output: str
 ) -> None:
@@ -61,7 +62,7 @@ def replay(
         shadow = ChoiceComparison(replayed, engine, other, others, messages=True)
     differences = _differences(replayed, journal)
     _note(history, replayed)
-    if output == "json":
+    if not for_people(output):
         click.echo(dump(_values(history, replayed, differences, shadow), output), nl=False)
     else:
         echo_lines([*_difference_lines(differences), *_table(shadow), _totals(replayed, differences, shadow)])

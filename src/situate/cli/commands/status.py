@@ -1,6 +1,5 @@
 """`situate status`: the state of a cluster: its server, its nodes and their load, its pods and why some wait."""
 
-import json
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -13,7 +12,8 @@ from situate.cli.cluster.connection import Client, with_client
 from situate.cli.cluster.local import running_clusters
 from situate.cli.control_plane.state import read_state
 from situate.cli.options import cluster_options, output_option
-from situate.cli.output.text import age, columns
+from situate.cli.output.formats import for_people
+from situate.cli.output.text import age, columns, show
 
 MOST_WAITING: Final = 10
 """How many waiting pods are shown; the rest are counted."""
@@ -28,7 +28,7 @@ COUNTS: Final = ("running", "readyPods", "waiting", "failed")
 
 
 @click.command()
-@output_option("table", "json")
+@output_option()
 @cluster_options
 def status(output: str, kubeconfig: str | None, context: str | None) -> None:
     """Show the state of a cluster. Exits with 1 if it is not up."""
@@ -48,7 +48,8 @@ def status(output: str, kubeconfig: str | None, context: str | None) -> None:
         return summary
 
     summary = with_client(kubeconfig, context, work)
-    click.echo(json.dumps(summary, indent=2) if output == "json" else "\n".join(_lines(summary)))
+    names = [f"node/{one['name']}" for one in summary["nodes"]["held"]]
+    show(_lines(summary) if for_people(output) else [], summary, [], output, names)
 
 
 def _own_state(server: str, kubeconfig: str | None) -> Mapping[str, Any] | None:

@@ -17,7 +17,7 @@ from situate.cli.cluster.directory import Duration, server_address, server_optio
 from situate.cli.commands.user import WHERE
 from situate.cli.control_plane.state import read_state
 from situate.cli.options import output_option, own_cluster_option
-from situate.cli.output.text import columns, dump, echo_lines, echo_notes
+from situate.cli.output.text import columns, echo_notes, show
 from situate.server.identity.joining.bootstrap_tokens import (
     DEFAULT_LIFE,
     MAX_LIFE,
@@ -107,7 +107,7 @@ def token_create(
 
 
 @token.command("list")
-@output_option("table", "json")
+@output_option()
 @own_cluster_option(WHERE)
 def token_list(output: str, directory: Path) -> None:
     """Show the tokens of users and, if the cluster is up, those of nodes that have not joined yet."""
@@ -128,11 +128,8 @@ def token_list(output: str, directory: Path) -> None:
         ends = one["expires"]
         one["state"] = "expired" if ends is not None and ends <= now else "valid"
         one["expires"] = f"{ends.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}" if ends is not None else ""
-    if output == "json":
-        click.echo(dump(found, output))
-        return
     rows = [(one["id"], one["for"], ",".join(one["groups"]), one["expires"] or "never", one["state"]) for one in found]
-    echo_lines(columns(HEADINGS, rows))
+    show(columns(HEADINGS, rows), found, [], output, [one["id"] for one in found])
 
 
 @token.command("revoke")

@@ -11,7 +11,7 @@ import click
 
 from situate.cli.cluster.directory import server_address, server_option, settle
 from situate.cli.options import output_option, own_cluster_option
-from situate.cli.output.text import columns, dump, echo_lines, plural
+from situate.cli.output.text import columns, plural, show
 from situate.server.identity.pki.kubeconfig import kubeconfig as kubeconfig_text
 from situate.server.identity.secret_files import IdentityError, write_private
 from situate.server.identity.users import UserCredential, UserDirectory
@@ -58,7 +58,7 @@ def user_add(
 
 
 @user.command("list")
-@output_option("table", "json")
+@output_option()
 @own_cluster_option(WHERE)
 def user_list(output: str, directory: Path) -> None:
     """Show the users of a cluster and their credentials."""
@@ -87,25 +87,22 @@ def user_remove(name: str, directory: Path) -> None:
 
 def echo_credentials(found: list[UserCredential], output: str) -> None:
     now = datetime.now(UTC)
-    if output == "json":
-        values = [
-            {
-                "name": one.user,
-                "groups": list(one.groups),
-                "credential": one.kind,
-                "id": one.id,
-                "expires": _time(one.expires),
-                "state": _state(one, now),
-            }
-            for one in found
-        ]
-        click.echo(dump(values, output))
-        return
+    values = [
+        {
+            "name": one.user,
+            "groups": list(one.groups),
+            "credential": one.kind,
+            "id": one.id,
+            "expires": _time(one.expires),
+            "state": _state(one, now),
+        }
+        for one in found
+    ]
     rows = [
         (one.user, ",".join(one.groups), one.kind, one.id[:12], _time(one.expires) or "never", _state(one, now))
         for one in found
     ]
-    echo_lines(columns(HEADINGS, rows))
+    show(columns(HEADINGS, rows), values, [], output, list(dict.fromkeys(one.user for one in found)))
 
 
 def _state(one: UserCredential, now: datetime) -> str:

@@ -10,7 +10,8 @@ import click
 from situate import __version__
 from situate.cli.cluster.connection import Client, access_to
 from situate.cli.options import cluster_options, output_option
-from situate.cli.output.text import dump, echo_notes
+from situate.cli.output.formats import NAME, dump, for_people
+from situate.cli.output.text import echo_notes
 from situate.core.versions import DEFAULT, RULES
 
 WITHIN_S: Final = 5.0
@@ -19,7 +20,7 @@ WITHIN_S: Final = 5.0
 
 @click.command()
 @click.option("--client", is_flag=True, help="Only of this program; ask no server.")
-@output_option("table", "json", "yaml")
+@output_option(without=(NAME,))
 @cluster_options
 def version(client: bool, output: str, kubeconfig: str | None, context: str | None) -> None:
     """Show the version of this program and of the cluster's API server, if one answers."""
@@ -38,7 +39,7 @@ def version(client: bool, output: str, kubeconfig: str | None, context: str | No
             notes.append(f"no server version: {found}")
         else:
             values["serverVersion"] = found
-    if output != "table":
+    if not for_people(output):
         click.echo(dump(values, output), nl=False)
     else:
         click.echo(f"Client: situate {__version__}, with the rules of Kubernetes {' and '.join(RULES)}")

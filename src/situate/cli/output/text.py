@@ -8,6 +8,8 @@ from typing import Any, Final
 
 import click
 
+from situate.cli.output.formats import NAME, dump, for_people
+
 MOST_ROWS: Final = 20
 """How many rows of a plan's table people see; programs get all."""
 
@@ -72,13 +74,6 @@ def plan_columns(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> l
     return columns(headings, rows, most=MOST_ROWS)
 
 
-def dump(values: Any, output: str) -> str:
-    """Plain values as JSON or YAML."""
-    from situate.wire.dump import dump_json, dump_yaml
-
-    return dump_json(values) if output == "json" else dump_yaml(values)
-
-
 def echo_lines(lines: Sequence[str]) -> None:
     click.echo("".join(f"{line}\n" for line in lines), nl=False)
 
@@ -88,10 +83,20 @@ def echo_notes(notes: Sequence[str]) -> None:
         click.echo(f"note: {note}", err=True)
 
 
-def show(lines: Sequence[str], values: Mapping[str, Any], notes: Sequence[str], output: str) -> None:
-    """Print an answer: as text with notes on stderr, or as one object that contains the notes."""
-    if output in ("json", "yaml"):
-        click.echo(dump({**values, "notes": list(notes)}, output), nl=False)
-        return
+def show(
+    lines: Sequence[str],
+    values: Mapping[str, Any] | Sequence[Any],
+    notes: Sequence[str],
+    output: str,
+    names: Sequence[str] = (),
+) -> None:
+    """Print an answer: as text or names, with notes on stderr; or as one object, which contains the notes."""
+    if output == NAME:
+        lines = names
+    elif not for_people(output):
+        if isinstance(values, Mapping):
+            values, notes = {**values, "notes": list(notes)}, ()
+        click.echo(dump(values, output), nl=False)
+        lines = ()
     echo_lines(lines)
     echo_notes(notes)

@@ -36,15 +36,15 @@ def parse_json_path(text: str) -> tuple[Step, ...]:
     return tuple(_steps(text))
 
 
-def found_at(path: Sequence[Step], obj: Any) -> list[Any]:
-    """The values at a path."""
+def found_at(path: Sequence[Step], obj: Any, most: int = MAX_FOUND) -> list[Any]:
+    """The values at a path, and no more of them."""
     found = [obj]
     for step in path:
         following: list[Any] = []
         for value in found:
             following.extend(step(value))
-            if len(following) > MAX_FOUND:
-                return following[:MAX_FOUND]
+            if len(following) > most:
+                return following[:most]
         found = following
     return found
 

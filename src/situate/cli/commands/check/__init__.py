@@ -27,7 +27,8 @@ from situate.cli.options import (
     require_one_scope,
     require_one_source,
 )
-from situate.cli.output.text import dump, echo_notes, plural, printable, show, uses_colour
+from situate.cli.output.formats import dump
+from situate.cli.output.text import echo_notes, plural, printable, show, uses_colour
 from situate.core.versions import KubernetesRules
 
 FOUND: Final = 1
@@ -49,7 +50,7 @@ COLOURS: Final = {"error": "red", "warning": "yellow", "info": "blue"}
     show_default=True,
     help="Exit with 1 on findings of this severity or worse.",
 )
-@output_option("table", "json", "sarif")
+@output_option(more=("sarif",))
 @cluster_options
 def check(
     names: tuple[str, ...],
@@ -91,7 +92,13 @@ def _show(found: Sequence[Finding], read: CheckInput, output: str) -> None:
         click.echo(dump(sarif(found), "json"), nl=False)
         echo_notes(_notes(read))
         return
-    show(_lines(found, read), _values(found, read), _notes(read), output)
+    show(_lines(found, read), _values(found, read), _notes(read), output, _names(found))
+
+
+def _names(found: Sequence[Finding]) -> list[str]:
+    """`Deployment shop/web` becomes `deployment/web`."""
+    parted = [one.subject.partition(" ") for one in found]
+    return list(dict.fromkeys(f"{kind.lower()}/{name.rpartition('/')[2]}" for kind, _, name in parted))
 
 
 def _codes(words: Sequence[str], known: Sequence[str]) -> list[str]:

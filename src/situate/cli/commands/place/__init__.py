@@ -17,12 +17,12 @@ from situate.cli.input.files import mapped_sources
 from situate.cli.input.notes import device_needs, ignored_note, notes_on, template_notes
 from situate.cli.input.profiles import read_profiles
 from situate.cli.options import compare_version_option, config_option, kubernetes_version_option, output_option
-from situate.cli.output.text import dump, echo_lines, echo_notes
+from situate.cli.output.formats import NAME, TABLE, WIDE, dump, for_people, names_of_pods
+from situate.cli.output.text import echo_lines, echo_notes
 from situate.core.versions import DEFAULT, KubernetesRules
 
 NOT_ALL_PLACED: Final = 1
 READS: Final = "`place` reads pods and the workloads that make them"
-FOR_PROGRAMS: Final = ("json", "yaml")
 PROGRESS_EVERY: Final = 500
 """How many pods are decided between two progress messages on a terminal."""
 
@@ -32,7 +32,7 @@ PROGRESS_EVERY: Final = 500
     "-f", "--filename", "names", multiple=True, required=True, metavar="FILE", help="File, folder or - (repeatable)."
 )
 @config_option
-@output_option("table", "wide", *FOR_PROGRAMS)
+@output_option()
 @click.option("--every-node", is_flag=True, help="In JSON and YAML, include the result for each node.")
 @kubernetes_version_option()
 @compare_version_option
@@ -50,8 +50,8 @@ def place(
     controllers would. Exits with 1 if a pod fits nowhere. With --compare-kubernetes-version, shows only what would
     change with that version, and exits with 0.
     """
-    if every_node and output not in FOR_PROGRAMS:
-        raise BadInput("--every-node needs -o json or -o yaml")
+    if every_node and (for_people(output) or output == NAME):
+        raise BadInput("--every-node needs -o json, yaml or jsonpath")
     sources = list(mapped_sources(names))
     objects, cluster = read_files(sources, rules=rules, claims=True)
     if not objects.ignored and not objects.kinds:
@@ -63,17 +63,21 @@ def place(
     if other is not None:
         _compare(objects, config, output, rules or DEFAULT, other)
         return
-    detail = DetailLevel.EVERY_NODE if every_node else DetailLevel.PLACE if output == "table" else DetailLevel.REASONS
+    detail = (
+        DetailLevel.EVERY_NODE if every_node else DetailLevel.PLACE if output in (TABLE, NAME) else DetailLevel.REASONS
+    )
     notes = [
         *ignored_note(objects.ignored, "`place` reads pods and the workloads that make them"),
         *notes_on(objects, device_needs(objects.pods)),
     ]
     notes += template_notes(objects.pods, objects.templates)
     rehearsed = rehearse(objects.pods, cluster, profiles, detail=detail, progress=_progress)
-    if output in FOR_PROGRAMS:
-        click.echo(dump(as_values(rehearsed), output), nl=False)
+    if output == NAME:
+        echo_lines(names_of_pods([one.key for one in rehearsed.placements]))
+    elif for_people(output):
+        echo_lines(table(rehearsed, wide=output == WIDE))
     else:
-        echo_lines(table(rehearsed, wide=output == "wide"))
+        click.echo(dump(as_values(rehearsed), output), nl=False)
     echo_notes(notes)
     if any(one.outcome is PlacementOutcome.REFUSED for one in rehearsed.placements):
         sys.exit(NOT_ALL_PLACED)
@@ -94,10 +98,12 @@ def _compare(
         for each in (rules, other)
     )
     found, pods = changes(before, after), len(before.placements)
-    if output in FOR_PROGRAMS:
-        click.echo(dump(change_values(found, pods, rules, other), output), nl=False)
-    else:
+    if output == NAME:
+        echo_lines(names_of_pods([one.before.key for one in found]))
+    elif for_people(output):
         echo_lines(change_lines(found, pods, rules, other))
+    else:
+        click.echo(dump(change_values(found, pods, rules, other), output), nl=False)
 
 
 def _progress(done: int, of: int) -> None:

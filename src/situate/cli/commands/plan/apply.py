@@ -18,6 +18,7 @@ import msgspec
 
 from situate.cli.cluster.connection import Client
 from situate.cli.commands.plan.input import PlanInput, PlanOptions, read_live_input
+from situate.cli.output.formats import for_people
 from situate.cli.output.text import plural
 from situate.core.model.meta import controller_of, key_of
 from situate.core.model.pod import Pod
@@ -163,7 +164,7 @@ class PlanExecution:
 
     def _say(self, line: str) -> None:
         """To standard error, if standard output is for programs."""
-        click.echo(line, err=self._asked.output != "text")
+        click.echo(line, err=not for_people(self._asked.output))
 
     # -- is the plan still right? -----------------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ from situate.cli.commands.plan.input import (
     read_input,
     workload_file_option,
 )
+from situate.cli.output.formats import for_people, names_of_pods
 from situate.cli.output.text import headline, plan_columns, plural, show
 from situate.core.plan.defrag import DefragPlan
 from situate.core.plan.defrag import defrag as search
@@ -74,12 +75,13 @@ def defrag(
     found = search(read.sandbox(), goal, rules)
     price = read.hourly_price([found.node] if found.node else [])
     notes = plan_notes(read, budgets=True)
-    show(_lines(found, subject, price), _values(found, subject, price), notes, asked.output)
+    names = names_of_pods([move.key for move in found.moves])
+    show(_lines(found, subject, price), _values(found, subject, price), notes, asked.output, names)
     if not found.found:
         sys.exit(NO_PLAN)
     if apply and found.moves:
         _carry_out(asked, read, goal, found, rules, timeout)
-    elif found.moves and asked.output == "text":
+    elif found.moves and for_people(asked.output):
         click.echo("nothing was moved: --apply carries the plan out", err=True)
 
 

@@ -8,6 +8,7 @@ import click
 
 from situate.cli import BadInput
 from situate.cli.commands.plan.input import PlanInput, PlanOptions, plan_notes, plan_options, read_input
+from situate.cli.output.formats import names_of_pods
 from situate.cli.output.text import headline, plan_columns, plural, show
 from situate.core.plan.drain import DrainResult, SkippedPod
 from situate.core.plan.drain import drain as drained
@@ -39,7 +40,8 @@ def drain(
     rules = DrainRules(read.local, force=force, delete_emptydir_data=delete_emptydir_data)
     found = drained(read.sandbox(), names, rules)
     price = read.hourly_price(names)
-    show(_lines(found, price), drain_values(found, price), plan_notes(read, budgets=True), asked.output)
+    moving = names_of_pods([one.key for wave in found.waves for one in wave])
+    show(_lines(found, price), drain_values(found, price), plan_notes(read, budgets=True), asked.output, moving)
     if not found.complete:
         sys.exit(NOT_ALL)
 

@@ -13,6 +13,7 @@ from situate.cli.cluster.connection import Client, with_client
 from situate.cli.cluster.objects import list_objects
 from situate.cli.input.manifests import read_manifests
 from situate.cli.options import cluster_options, files_option, output_option, require_one_source
+from situate.cli.output.formats import names_of_pods
 from situate.cli.output.text import headline, plan_columns, plural, show
 from situate.core.model.managed import Budget, ManagedPod
 from situate.core.model.meta import key_of
@@ -34,7 +35,7 @@ ACTIONS: Final = {"evict": "evict now", "wait": "blocked by its budget", "never"
 @click.command()
 @cluster_options
 @files_option
-@output_option("text", "json", "yaml")
+@output_option()
 def drift(kubeconfig: str | None, context: str | None, names: tuple[str, ...], output: str) -> None:
     """Say which pods no longer fit or match the node they are on, and which of them could move now. Moves nothing.
 
@@ -49,7 +50,8 @@ def drift(kubeconfig: str | None, context: str | None, names: tuple[str, ...], o
     else:
         objects = with_client(kubeconfig, context, _read_live)
     found = drifted_pods(objects, int(time.time() * 1_000))
-    show(_lines(found), {"pods": [_values(one) for one in found], "movesAPeriod": MOVES}, [], output)
+    drifted = names_of_pods([key_of(one.pod.metadata) for one in found])
+    show(_lines(found), {"pods": [_values(one) for one in found], "movesAPeriod": MOVES}, [], output, drifted)
     if found:
         sys.exit(DRIFTED)
 

@@ -65,7 +65,8 @@ def fit(
     money = None if before is None or after is None else (before, after)
     notes = plan_notes(read, budgets=False, pods=[one.pod]) + _notes(one.pod, read, waiting_first) + changes
     lines = _lines(found, subject, waiting, money)
-    show(lines, fit_values(found, subject, waiting, money), notes, asked.output)
+    nodes = [f"node/{name}" for name, count in sorted(found.by_node.items()) if count]
+    show(lines, fit_values(found, subject, waiting, money), notes, asked.output, nodes)
     if found.count < at_least:
         sys.exit(TOO_FEW)
 

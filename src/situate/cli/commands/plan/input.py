@@ -150,7 +150,7 @@ def plan_options(command: F) -> F:
         click.option("-A", "--all-namespaces", is_flag=True, help="Look for the workload in all namespaces."),
         config_option,
         kubernetes_version_option(FILES_OR_CLUSTER),
-        output_option("text", "json", "yaml"),
+        output_option(),
     )(gathered)
     result: F = made
     return result

@@ -83,7 +83,8 @@ def nodes(
     more = bool(sandbox.cluster.nodes.rows)
     currency = "USD" if read.prices is None else read.prices.currency
     lines = _lines(found, shapes, before, currency, more=more)
-    show(lines, _values(found, shapes, before, currency), notes, asked.output)
+    chosen = [shape.name for shape, count in zip(shapes, found.counts, strict=True) if count]
+    show(lines, _values(found, shapes, before, currency), notes, asked.output, chosen)
     if found.left:
         sys.exit(NOT_ALL)
 

@@ -17,6 +17,7 @@ from situate.cli.commands.plan.input import (
     plan_options,
     read_input,
 )
+from situate.cli.output.formats import names_of_pods
 from situate.cli.output.text import headline, plan_columns, show
 from situate.core.model.meta import controller_of, key_of
 from situate.core.plan.survive import Loss, losses
@@ -53,7 +54,9 @@ def survive(asked: PlanOptions, workload: str | None, by: tuple[str, ...], nodes
     if not by and not any(one.by == ZONE for one in found) and found:
         notes.append(f"no node has the label {ZONE}: zones were not tried")
     subject = None if named is None else named.text
-    show(_lines(found, watched, subject), survive_values(found, watched, subject), notes, asked.output)
+    lost = dict.fromkeys(one.key for loss in found for one in _lost(loss, watched))
+    values = survive_values(found, watched, subject)
+    show(_lines(found, watched, subject), values, notes, asked.output, names_of_pods(list(lost)))
     if any(_lost(one, watched) for one in found):
         sys.exit(LOST)
 

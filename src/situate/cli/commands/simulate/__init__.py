@@ -37,6 +37,7 @@ from situate.cli.options import (
     output_option,
     require_one_source,
 )
+from situate.cli.output.formats import NAME, for_people
 from situate.cli.output.money import price_list
 from situate.cli.output.text import show
 from situate.core.model.meta import key_of
@@ -76,7 +77,7 @@ T = TypeVar("T")
 )
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of all random choices.")
 @kubernetes_version_option(FILES_OR_CLUSTER)
-@output_option("table", "json", "yaml")
+@output_option(without=(NAME,))
 @click.option("--report", metavar="FILE", help="Write a page with plots: one HTML file.")
 @cluster_options
 def simulate(
@@ -123,7 +124,7 @@ def simulate(
         from situate.cli.commands.simulate.report import page
 
         Path(report).write_text(page(simulated, seed=seed, notes=notes), encoding="utf-8")
-    show(table(simulated) if output == "table" else [], as_values(simulated, seed=seed), notes, output)
+    show(table(simulated) if for_people(output) else [], as_values(simulated, seed=seed), notes, output)
     took_s, figures = monotonic() - began, simulated[0].figures
     if took_s > SLOW_S and sys.stderr.isatty():
         times = f" under {len(simulated)} configurations" if len(simulated) > 1 else ""

@@ -13,10 +13,11 @@ import click
 
 from situate.cli import BadInput
 from situate.cli.commands.sim import read_seeds
-from situate.cli.commands.trace.output import as_json, as_table
+from situate.cli.commands.trace.output import as_table, as_values
 from situate.cli.input.files import read_file
 from situate.cli.input.profiles import read_profiles
 from situate.cli.options import output_option
+from situate.cli.output.formats import NAME, dump, for_people
 from situate.cli.output.text import plural
 from situate.core.place.profile import Profile
 from situate.sim.openb.experiment import OpenbRun, run
@@ -70,7 +71,7 @@ def trace() -> None:
 @click.option("--redraw", is_flag=True, help="Draw each pod at random, instead of using every pod of the trace.")
 @click.option("--workers", type=click.IntRange(1, 64), help="How many runs at once; default: one for each core.")
 @click.option("--print-config", metavar="NAME", help="Print the configuration of this policy, and run nothing.")
-@output_option("table", "json")
+@output_option(without=(NAME,))
 def openb(
     folder: Path,
     workload: str,
@@ -100,8 +101,10 @@ def openb(
         figures(read.workload, read.nodes, policy, [one for one in outcomes if one.policy == policy])
         for policy in sources
     ]
-    shown = as_json if output == "json" else as_table
-    click.echo(shown(read, seeds, found), nl=False)
+    if for_people(output):
+        click.echo(as_table(read, seeds, found), nl=False)
+    else:
+        click.echo(dump(as_values(read, seeds, found), output), nl=False)
 
 
 def _known(policy: str, option: str) -> str:

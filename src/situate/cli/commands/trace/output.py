@@ -1,8 +1,7 @@
-"""The figures of a trace as a table and as JSON. Prints nothing."""
+"""The figures of a trace as a table and as plain values. Prints nothing."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -53,8 +52,8 @@ def _seeds(seeds: range) -> str:
     return f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {seeds[0]} to {seeds[-1]}"
 
 
-def as_json(read: OpenbTrace, seeds: range, found: Sequence[PolicyFigures]) -> str:
-    document = {
+def as_values(read: OpenbTrace, seeds: range, found: Sequence[PolicyFigures]) -> dict[str, Any]:
+    return {
         "trace": "openb",
         "pods": {"name": read.workload, "count": len(read.pods)},
         "nodes": len(read.nodes),
@@ -62,7 +61,6 @@ def as_json(read: OpenbTrace, seeds: range, found: Sequence[PolicyFigures]) -> s
         "seeds": list(seeds),
         "policies": [_policy(one) for one in found],
     }
-    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
 def _policy(one: PolicyFigures) -> dict[str, Any]:

@@ -32,6 +32,7 @@ from situate.cli.options import (
     require_one_scope,
     require_one_source,
 )
+from situate.cli.output.formats import WIDE, for_people
 from situate.cli.output.text import show
 from situate.core.config.defaults import default_configuration
 from situate.core.engine.framework import Framework
@@ -45,7 +46,6 @@ from situate.kube.needed_kinds import needed_kinds
 from situate.wire.objects import decode_pod
 
 DEFAULT: Final = "default"
-PEOPLE: Final = ("text", "wide")
 WORKLOAD_NAMES: Final = {**KIND_NAMES, **dict.fromkeys(("podgroup", "podgroups"), POD_GROUP)}
 """Kinds that may stand before a name."""
 
@@ -58,7 +58,7 @@ WORKLOAD_NAMES: Final = {**KIND_NAMES, **dict.fromkeys(("podgroup", "podgroups")
 @click.option("--node", metavar="NAME", help="Explain this one node in full.")
 @config_option
 @kubernetes_version_option(FILES_OR_CLUSTER)
-@output_option("text", "wide", "json", "yaml")
+@output_option()
 @click.option("--no-ways", is_flag=True, help="Do not search for changes that would help.")
 @cluster_options
 def why(
@@ -112,9 +112,9 @@ def why(
         cluster, framework, found, node=node or "", suggestions=not no_ways, templates=objects.templates
     )
     waiting = waiting_of(objects.records, found.metadata.namespace, found.metadata.name)
-    lines = text(explanation, waiting, unserved, searched=not no_ways) if output in PEOPLE else []
+    lines = text(explanation, waiting, unserved, searched=not no_ways) if for_people(output) else []
     notes += [*profiles.notes, *_sampling_note(framework, explanation), *notes_on(objects, _needed(found))]
-    show(lines, as_values(explanation, waiting, unserved), notes, output)
+    show(lines, as_values(explanation, waiting, unserved), notes, output, [f"pod/{found.metadata.name}"])
 
 
 def _list(
@@ -140,11 +140,12 @@ def _list(
         objects, profiles = with_client(kubeconfig, context, work)
         cluster = objects.cluster(profiles.rules)
     groups = waiting_groups(objects, cluster, profiles, None if all_namespaces else namespace)
-    lines = list_lines(groups, int(time.time() * 1_000), wide=output == "wide") if output in PEOPLE else []
-    if groups and output in PEOPLE:
+    lines = list_lines(groups, int(time.time() * 1_000), wide=output == WIDE) if for_people(output) else []
+    if groups and for_people(output):
         first = groups[0]
         lines += ["", f"Next: situate why {first.workload.namespace}/{first.pods[0]}"]
-    show(lines, list_values(groups), [*profiles.notes, *refused_notes(objects.refused)], output)
+    waiting = [f"pod/{name}" for group in groups for name in group.pods]
+    show(lines, list_values(groups), [*profiles.notes, *refused_notes(objects.refused)], output, waiting)
 
 
 def _sampling_note(framework: Framework, explanation: Explanation) -> list[str]:
