@@ -1,7 +1,9 @@
+from collections.abc import Callable
+
 import pytest
 
 from situate.server.errors import StatusError
-from situate.server.http.negotiation import Form, body_type, parse_accept, patch_type, wants_discovery
+from situate.server.http.negotiation import Form, body_type, parse_accept, patch_type, refuse_table, wants_discovery
 
 TABLE = (
     "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json"
@@ -45,6 +47,16 @@ def test_aggregated_discovery_is_given_to_those_who_ask_for_it_first() -> None:
     assert wants_discovery(both) == "v2"
     assert wants_discovery(f"{DISCOVERY.format('v9')},{DISCOVERY.format('v2beta1')}") == "v2beta1"
     assert wants_discovery(f"application/json,{DISCOVERY.format('v2')}") == ""
+    assert wants_discovery(TABLE) == ""
+
+
+@pytest.mark.parametrize("ask", [wants_discovery, refuse_table])
+def test_what_has_no_table_is_not_given_to_those_who_accept_nothing_else(ask: Callable[[str], object]) -> None:
+    with pytest.raises(StatusError) as refused:
+        ask("application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io")
+    assert refused.value.code == 406
+    ask(TABLE)
+    ask("")
 
 
 def test_types_of_bodies() -> None:

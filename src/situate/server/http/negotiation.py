@@ -96,9 +96,17 @@ def wants_discovery(header: str) -> str:
         if named.get("as") == "APIGroupDiscoveryList":
             if named.get("g") == DISCOVERY and named.get("v") in DISCOVERY_VERSIONS:
                 return named["v"]
-            continue
-        return ""
+        elif not named.get("as"):
+            return ""
     raise not_acceptable()
+
+
+@cached_if_short(entries=64, length=512)
+def refuse_table(header: str) -> None:
+    """Of what has no table: raises StatusError (406) if a client accepts nothing else."""
+    shapes = [named.get("as", "") for media, named in _clauses(header) if media in _ANY]
+    if shapes and all(shape == "Table" for shape in shapes):
+        raise not_acceptable()
 
 
 def _media(header: str) -> str:

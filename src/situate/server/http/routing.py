@@ -14,7 +14,7 @@ from situate.server.discovery import Document, subresource_verbs
 from situate.server.http.api_documents import ApiDocuments
 from situate.server.http.health import Health
 from situate.server.http.metrics import CONTENT_TYPE, RequestMetrics
-from situate.server.http.negotiation import patch_type, wants_discovery
+from situate.server.http.negotiation import patch_type, refuse_table, wants_discovery
 from situate.server.http.objects import ObjectHandler
 from situate.server.http.pod_logs import PodLogHandler
 from situate.server.http.pod_streams import STREAMING, PodStreamHandler
@@ -107,6 +107,7 @@ class Router:
         if handler is not None:
             if verb != "create":
                 raise wrong_method()
+            refuse_table(http_request.headers.get("Accept", ""))
             return await self._objects.run_handler(request, handler)
         if url.subresource == PROXY:
             return await self._proxy.handle(request, f"Audit-Id: {audit_id}\r\n")
@@ -212,6 +213,7 @@ class Router:
         document = self._documents.discovery.plain(path, http_request.headers.get("Host", ""))
         if document is None:
             return None
+        refuse_table(accept)
         return _tagged(http_request, document, JSON)
 
     def _openapi_document(self, http_request: web.BaseRequest, path: str, query: Query) -> Response | None:
