@@ -112,6 +112,23 @@ def test_a_page_that_is_compacted_away_can_be_had_from_the_newest_state() -> Non
     tell(story)
 
 
+def test_a_token_expires_though_nothing_of_its_kind_has_changed() -> None:
+    async def story(world: World) -> None:
+        await fill(world, *"abcd")
+        first = await ask(world, limit=2)
+        await world.create(pod("other"))
+        assert names(await ask(world, limit=1, continue_from=first.continue_to)) == ["c"]
+        await world.store.compact(await world.store.revision())
+        with pytest.raises(StatusError) as caught:
+            await ask(world, limit=2, continue_from=first.continue_to)
+        assert (caught.value.code, caught.value.reason) == (410, "Expired")
+        following = await ask(world, limit=1, continue_from=caught.value.status()["metadata"]["continue"])
+        assert (names(following), following.remaining) == (["c"], 1)
+        assert following.revision > first.revision
+
+    tell(story)
+
+
 @pytest.mark.parametrize(
     "token, message",
     [

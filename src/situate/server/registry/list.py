@@ -129,9 +129,11 @@ async def _next_page(
 ) -> ListResult:
     """The next page of a list whose revision is not the newest."""
     await wait_for(cache, token.revision, wait_s)
-    if cache.of(target.resource).last_change <= token.revision:
-        return _from_cache(cache, target, selected, token.after, limit, token.revision)
     try:
+        if cache.of(target.resource).last_change <= token.revision:
+            # Tokens expire when the store compacts their revision, whether the resource has changed or not.
+            await store.scan(prefix_of(target.resource), at=Revision(token.revision), limit=1)
+            return _from_cache(cache, target, selected, token.after, limit, token.revision)
         return await _from_store(store, target, selected, token.revision, token.after, limit)
     except CompactedError:
         raise _continue_too_old(token) from None
