@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import partial
 from http import HTTPStatus
@@ -30,6 +31,7 @@ CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 MAX_DEPTH: Final = 512
 MAX_VALUES: Final = 32_768
 """In a request body: the decoder visits each, and a body of 3 MiB has room for a million."""
+_TWICE: Final = re.compile(r"(line \d+), column \d+: (key \".*\") is given twice", re.DOTALL)
 _decode: Final = msgspec.json.Decoder().decode
 
 
@@ -201,7 +203,10 @@ def _yaml(body: bytes) -> Any:
             raise bad_request(ALIASES)
         documents = list(load_yaml(body))
     except InputError as error:
-        raise bad_request(f"error decoding YAML: {error}") from None
+        text = _TWICE.sub(
+            r"error converting YAML to JSON: yaml: unmarshal errors:\n  \1: \2 already set in map", str(error)
+        )
+        raise bad_request(f"error decoding YAML: {text}") from None
     except (yaml.YAMLError, UnicodeError) as error:
         raise bad_request(f"error decoding YAML: {str(error).splitlines()[0]}") from None
     if len(documents) > 1:
@@ -220,8 +225,9 @@ def decode_patch(body: bytes, how: str) -> Any:
         try:
             patch = _decode(body)
         except msgspec.DecodeError as error:
-            what = "error decoding YAML" if how == "apply" else "error decoding patch"
-            raise bad_request(f"{what}: {error}") from None
+            if how != "apply":
+                raise bad_request(f"error decoding patch: {error}") from None
+            patch = _yaml(body)  # YAML may begin with { and be no JSON
         except (ValueError, RecursionError) as error:
             raise bad_request(f"error decoding patch: {error}") from None
     if how != "json":  # JSON patch has its own limit of operations
