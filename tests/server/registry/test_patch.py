@@ -181,3 +181,15 @@ def test_what_is_wrong_with_a_patch_is_told_with_the_patch() -> None:
         assert message == f"failed to create typed patch object (default/a; /v1, Kind=ConfigMap): {type_of}"
 
     tell(story)
+
+
+def test_an_apply_names_the_fields_that_its_schema_does_not_have() -> None:
+    async def story(world: World) -> None:
+        await world.create(pod("a"))
+        wrong = {**pod("a"), "spec": {"foo": 1}, "bar": 2}
+        _, _, message = await no(patch(world, "apply", wrong, POD_A, field_manager="m"))
+        assert message.endswith(
+            "errors:\n  .spec.foo: field not declared in schema\n  .bar: field not declared in schema"
+        )
+
+    tell(story)

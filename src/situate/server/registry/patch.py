@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from typing import Any, Final, Literal, TypeAlias, assert_never
 
@@ -33,7 +33,7 @@ from situate.wire.patching.errors import go_text
 from situate.wire.schema import DecodeError
 
 PatchType: TypeAlias = Literal["merge", "json", "strategic", "apply"]
-Refused: TypeAlias = Callable[[str, str], StatusError]
+Refused: TypeAlias = Callable[..., StatusError]
 """Makes the error from the patched object, as JSON, and what is wrong with it."""
 
 REASONS: Final = {
@@ -56,9 +56,9 @@ async def patch_object(
 
     strictly = replace(options, field_validation="Strict")
 
-    def refused(body: str, why: str) -> StatusError:
+    def refused(body: str, why: str, unknown: Sequence[str] = ()) -> StatusError:
         if how == "apply":
-            return _untyped(target, why)
+            return _untyped(target, _undeclared(unknown) if unknown else why)
         return _unreadable(go_text(patch) if how == "strategic" else body, why)
 
     def make(old: Object | None, writer: FieldWriter) -> UpdatedObject:
@@ -143,7 +143,7 @@ def _decoded(resource: Resource, obj: Object, options: WriteOptions, refused: Re
     except DecodeError as error:
         raise refused(body.decode(), error.why) from None
     if decoded.problems and options.field_validation == "Strict":
-        raise refused(body.decode(), f"strict decoding error: {', '.join(decoded.problems)}")
+        raise refused(body.decode(), f"strict decoding error: {', '.join(decoded.problems)}", decoded.problems)
     if decoded.problems and strict:
         warn(decoded.problems)
     return decoded.object
@@ -151,6 +151,11 @@ def _decoded(resource: Resource, obj: Object, options: WriteOptions, refused: Re
 
 def _unreadable(shown: str, why: str) -> StatusError:
     return invalid("", "", "", [invalid_value("patch", shown[:SHOWN], why)])
+
+
+def _undeclared(unknown: Sequence[str]) -> str:
+    lines = [f".{one.removeprefix('unknown field ').strip(chr(34))}: field not declared in schema" for one in unknown]
+    return lines[0] if len(lines) == 1 else "\n  ".join(["errors:", *lines])
 
 
 def _untyped(target: Target, why: str) -> StatusError:
