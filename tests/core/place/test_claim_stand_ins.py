@@ -55,3 +55,26 @@ def test_pods_get_the_nodes_that_they_would_get_without(seed: int) -> None:
             before = cluster.objects.devices.slices[f"n{at}-slice"]
             more = [device(f"g{k}", attributes={"x": {"int": 1}}) for k in range(5)]
             assert cluster.put_object(slice_of(f"n{at}", *more)) or before.spec.devices
+
+
+def test_a_pool_that_is_being_updated_on_one_node_fails_pods_whose_verdicts_are_cached() -> None:
+    cluster = Cluster()
+    cluster.put_object(device_class())
+    for name in ("n0", "n1"):
+        cluster.add_node(node(name))
+        cluster.put_object(slice_of(name, device("g0"), device("g1")))
+    every = exactly(allocationMode="All", count=0)
+    profile = default_framework().profile
+    shared, alone = Placer(cluster, profile), Placer(cluster, profile, cache=False)
+
+    def choices(name: str) -> tuple[int, int]:
+        cluster.put_object(claim(f"{name}-c", every, ownerReferences=owned_by(name)))
+        kind = cluster.class_of(pod_with(name, f"{name}-c", generated=True))
+        return shared.choose(kind), alone.choose(kind)
+
+    for name in ("a", "b", "c"):  # from the second on, the verdicts are cached
+        assert choices(name) == (0, 0)
+    cluster.put_object(slice_of("n1", device("g0"), device("g1"), count=2))
+    assert choices("d") == (NOWHERE, NOWHERE)
+    cluster.put_object(slice_of("n1", device("g0"), device("g1"), generation=2))
+    assert choices("e") == (0, 0)

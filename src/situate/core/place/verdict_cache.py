@@ -5,7 +5,7 @@ A bind changes one row and perhaps a few counts. So only this is computed again:
 - the rows of the domains whose verdict changed, for filters that can judge by domain;
 - all rows of a plugin, if something it read changed: a count, the carried terms, storage, services, or, for a plugin
   that reads the load and cannot judge a single row, any row;
-- everything, when a node changed.
+- everything, when a node changed, or a filter fails on a touched row.
 The result is the same, bit for bit, as asking every plugin from scratch; a state machine in the tests compares them.
 """
 
@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from situate.core.contract import (
+    FAILED,
     FITS,
     Codes,
     DomainChecker,
@@ -169,6 +170,7 @@ class VerdictCache:
         cluster, profile, pod = self._cluster, self._profile, self.pod
         self._epoch = cluster.epoch
         self._position = Position(cluster)
+        self._row_failed = False
         self._view = base = View(cluster)
         verdicts: list[Verdict] = []
         self._filters: list[_Filtering] = []
@@ -280,6 +282,9 @@ class VerdictCache:
             flipped = self._base_changed(changed)
         for row in dict.fromkeys(rows) if len(rows) > 1 else rows:
             flipped |= self._refresh_row(row)
+        if self._row_failed:
+            self._build()  # a failure on one node fails the pod on all of them
+            return
         if flipped:
             moved |= FEASIBLE
             if not self._scorable():
@@ -379,6 +384,7 @@ class VerdictCache:
             answer.codes[row] = code  # type: ignore[index]
             if code:
                 fits = False
+                self._row_failed |= code == FAILED
         self._load_ok_cells[row] = fits
         if fits:
             # Where the load does not fit, the sum is not read until the row is touched again.
