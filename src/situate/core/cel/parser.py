@@ -401,9 +401,9 @@ class _Parser:
         except MacroError as error:
             blamed = self.positions.get(error.node.id)
             self._forget_id(number)
-            self._new_id(-1 if blamed is None else blamed)
+            broken = self._new_id(-1 if blamed is None else blamed)
             self.issues.report(NO_LOCATION if blamed is None else self.source.location(blamed), str(error))
-            return Broken(number)
+            return Broken(broken)
         if expanded is None:
             return Call(number, function, target, args)
         self._forget_id(number)

@@ -30,6 +30,8 @@ from situate.core.cel.token_sets import (
 )
 
 MAX_RECOVERIES = 30
+SYNTAX_ERROR = "Syntax error: "
+UNREADABLE = ("other", -1)
 MAX_NESTING = 40  # beyond that the first complaint must do
 
 
@@ -77,7 +79,14 @@ class _Explainer:
 
     def report(self, token: Token, message: str) -> None:
         at = self.source.location(token.start) if self.source.text else (1, -1)
-        self.issues.report(at, f"Syntax error: {message}")
+        self.issues.report(at, f"{SYNTAX_ERROR}{message}")
+
+    def _forget_tree(self, begun: int) -> None:
+        """What was read since is not part of the tree, so only its syntax is complained about."""
+        found = self.issues.found
+        kept = [issue for issue in found[begun:] if issue[1].startswith(SYNTAX_ERROR)]
+        self.issues.count -= len(found) - begun - len(kept)
+        found[begun:] = kept
 
     def _ahead(self, distance: int = 0) -> Token:
         return self.tokens[min(self.at + distance, len(self.tokens) - 1)]
@@ -226,19 +235,21 @@ class _Explainer:
 
     def disjunction(self) -> None:
         self._rule("conjunction", frozenset(("'||'",)), True)
+        operators: list[int] = []
         while self._kind() == "'||'":
-            operator = self._ahead()
+            operators.append(self._ahead().start)
             self._match("'||'", "||")
             self._rule("conjunction", frozenset(("'||'",)), True)
-            self.shape = ("call", operator.start)
+            self.shape = ("call", operators[len(operators) // 2])  # the tree is balanced
 
     def conjunction(self) -> None:
         self._rule("relation", frozenset(("'&&'",)), True)
+        operators: list[int] = []
         while self._kind() == "'&&'":
-            operator = self._ahead()
+            operators.append(self._ahead().start)
             self._match("'&&'", "&&")
             self._rule("relation", frozenset(("'&&'",)), True)
-            self.shape = ("call", operator.start)
+            self.shape = ("call", operators[len(operators) // 2])  # the tree is balanced
 
     def relation(self) -> None:
         self._rule("calculation", RELATIONS, True)
@@ -263,18 +274,24 @@ class _Explainer:
         self._rule("unary", CALCULATIONS, True)
 
     def unary(self) -> None:
+        self.shape = ("other", self._ahead().start)
         self._sync(EXPRESSION, "unary")
         self._must_be(EXPRESSION, "unary")
+        sign, signs = self._ahead().start, 0
         if self._kind() == "'!'":
             while self._kind() == "'!'":
+                signs += 1
                 self._match("'!'", "!")
                 self._sync(MEMBER | {"'!'"}, "!", loops=True)
         elif self._kind() == "'-'" and self._kind(1) not in (lexer.NUM_INT, lexer.NUM_FLOAT):
             if self._kind(1) not in MEMBER:
                 raise self._no_alternative(0, 1, "unary")
             while self._kind() == "'-'" and self._kind(1) in MEMBER:
+                signs += 1
                 self._match("'-'", "-")
         self._rule("member", NOTHING, True)
+        if signs % 2:
+            self.shape = ("call", sign)
 
     def member(self) -> None:
         self._rule("primary", PATH, True)
@@ -311,6 +328,8 @@ class _Explainer:
         self._rule("name", PATH, True)
         if not self.named:
             self.issues.report(self.source.location(token.start), "unsupported ident kind")
+        elif token.kind == lexer.ESCAPED_IDENTIFIER:
+            self.issues.report(self.source.location(token.start), "unsupported syntax: '`'")
         self.shape = ("call" if is_optional else "select", dot)
 
     def _arguments(self, name: str, state: str, after: Kinds) -> None:
@@ -325,10 +344,11 @@ class _Explainer:
                 shapes = self.arguments
             self._match("')'", state, after, True)
         finally:
+            self.shape = ("select" if name == "has" and state == "global)" and len(shapes) == 1 else "call", opened)
             wrong = wrong_macro_argument(name, state == "call)", shapes)
             if wrong is not None:
+                self.shape = ("other", wrong[0])
                 self.issues.report(self.source.location(wrong[0]), wrong[1])
-            self.shape = ("call", opened)
 
     def name(self) -> None:
         self._sync(NAMES, "name")
@@ -347,6 +367,7 @@ class _Explainer:
         self.arguments = shapes
 
     def primary(self) -> None:
+        self.shape = UNREADABLE
         self._sync(MEMBER, "primary")
         self._must_be(MEMBER, "primary")
         self.shape = ("other", self._ahead().start)
@@ -380,9 +401,12 @@ class _Explainer:
             self.shape = shape
 
     def _named(self) -> None:
+        leading = ""
         if self._kind() == "'.'":
             if self._kind(1) != lexer.IDENTIFIER:
+                self.shape = UNREADABLE
                 raise self._no_alternative(0, 1, "primary")
+            leading = "."
             self._match("'.'", "leading")
         distance = 1
         while self._kind(distance) == "'.'" and self._kind(distance + 1) == lexer.IDENTIFIER:
@@ -396,10 +420,11 @@ class _Explainer:
         if is_message:
             while self._kind() != "'{'":
                 self._consume()
+            opened = self._ahead().start
             self._match("'{'", "message")
-            self._body("fields", NAMES | {"'?'"}, "'}'", ("other", name.start))
+            self._body("fields", NAMES | {"'?'"}, "'}'", ("other", opened))
         elif self._kind() == "'('":
-            self._arguments(name.text, "global)", NOTHING)
+            self._arguments(leading + name.text, "global)", NOTHING)
 
     def elements(self) -> None:
         self._rule("optional", frozenset(("','",)), True)
@@ -415,8 +440,13 @@ class _Explainer:
 
     def entries(self) -> None:
         while True:
+            begun = len(self.issues.found)
             self._rule("optional", frozenset(("':'",)), False)
-            self._match("':'", "entry:", EXPRESSION)
+            try:
+                self._match("':'", "entry:", EXPRESSION)
+            except _RuleError:
+                self._forget_tree(begun)
+                raise
             self._rule("expression", frozenset(("','",)), True)
             if self._kind() != "','" or self._kind(1) not in OPTIONAL:
                 return
