@@ -245,7 +245,7 @@ def test_a_file_of_objects_that_cannot_be_used(tmp_path: Path, data: bytes, line
         ),
         pytest.param(("-f", "a.yaml", "--config", "sub"), "sub: Is a directory", id="a folder for a configuration"),
         pytest.param(
-            ("-f", "a.yaml", "--every-node"), "--every-node needs -o json or -o yaml", id="a table of every node"
+            ("-f", "a.yaml", "--every-node"), "--every-node needs -o json, yaml or jsonpath", id="a table of every node"
         ),
         pytest.param(("-f", "/dev/zero"), "/dev/zero: larger than 268435456 bytes", id="a file without end"),
     ],

@@ -12,7 +12,7 @@ from situate.sim.nodes.faults import KINDS
 from situate.sim.nodes.world import run
 
 SEEDS = (1, 3, 4, 5, 6, 7, 1780, 2729)
-"""In 1780, a Job waited for containers that the fence had stopped; in 2729, a StatefulSet still had a pod to update."""
+"""In 1780, a Job waited for containers that the fence had stopped; in 2729, a Deployment still had a pod to update."""
 DIGEST = "import logging; logging.disable(50); from situate.sim.nodes.world import run; print(run(6).digest)"
 
 

@@ -80,8 +80,8 @@ def _workloads(checkers: NodeCheckers, users: Users, control_plane: SimulatedCon
             active = [pod for pod in pods if not pod.leaves and pod.phase not in ENDED]
             if len(active) != one.replicas:
                 yield f"{one.name} has {len(active)} pods of {one.replicas}"
-            if one.kind == "StatefulSet":
-                # A rolling update goes on only when all pods are ready: they may be, and one is replaced next.
+            if one.kind in ("Deployment", "StatefulSet"):
+                # A rolling update waits for pods to be ready: all may be, and the next one is still to be replaced.
                 updated = _status(one, control_plane).get("updatedReplicas", 0)
                 if updated != one.replicas:
                     yield f"{one.name} has {updated} pods of {one.replicas} updated"
