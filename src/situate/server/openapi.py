@@ -1,4 +1,5 @@
-"""OpenAPI v3: one document for each group and version, built from the table of messages on first use.
+"""OpenAPI v3: one document for each group and version, built from the table of messages on first use; and v2, which
+`openapi_v2` makes of them.
 
 The documents serve `kubectl explain`, kubectl's validation and client generators. Descriptions are our own.
 """
@@ -6,6 +7,7 @@ The documents serve `kubectl explain`, kubectl's validation and client generator
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, Final
@@ -15,6 +17,7 @@ import msgspec
 from situate.server.discovery import Document, document, subresource_kind, subresource_verbs
 from situate.server.kinds import KINDS
 from situate.server.openapi_custom import custom_schemas, schema_name
+from situate.server.openapi_v2 import Fragment, fragment, joined
 from situate.server.resources import RESOURCES, Resource
 from situate.wire.schema.table import Field, Message, Type, flat_fields, inner_types, kinds, message
 
@@ -170,29 +173,27 @@ _PARAMETERS: Final[Mapping[str, Sequence[Mapping[str, Any]]]] = {
 class OpenApi:
     """All documents and their index."""
 
-    def __init__(
-        self,
-        resources: Sequence[Resource] = RESOURCES,
-        version: str = "1.36",
-        documents: Mapping[str, Document] | None = None,
-    ) -> None:
-        """`documents`: those that were made before, and are the same for these resources."""
+    def __init__(self, resources: Sequence[Resource] = RESOURCES, version: str = "1.36") -> None:
         self._version = version
         self._resources: dict[str, list[Resource]] = {}
         for one in resources:
             path = f"apis/{one.api_version}" if one.group else f"api/{one.version}"
             self._resources.setdefault(path, []).append(one)
-        self._documents: dict[str, Document] = dict(documents or {})
+        self._documents: dict[str, Document] = {}
+        self._fragments: dict[str, Fragment] = {}
+        self._v2: dict[bool, Document] = {}
         self._index: Document | None = None
 
-    def unchanged(self, resources: Sequence[Resource]) -> dict[str, Document]:
-        """The documents that were made and are the same for other resources."""
-        others = OpenApi(resources)._resources
-        return {
-            name: found
-            for name, found in self._documents.items()
-            if [id(one) for one in self._resources[name]] == [id(one) for one in others.get(name, ())]
-        }
+    def of(self, resources: Sequence[Resource]) -> OpenApi:
+        """The documents of other resources. What was made already, and is the same for them, is kept."""
+        other = OpenApi(resources, self._version)
+        for name, own in self._resources.items():
+            if [id(one) for one in own] == [id(one) for one in other._resources.get(name, ())]:
+                if name in self._documents:
+                    other._documents[name] = self._documents[name]
+                if name in self._fragments:
+                    other._fragments[name] = self._fragments[name]
+        return other
 
     def index(self) -> Document:
         if self._index is None:
@@ -207,16 +208,18 @@ class OpenApi:
         """The document of `api/v1` or `apis/apps/v1`, say."""
         return self._made(name) if name in self._resources else None
 
-    def empty_v2(self, protobuf: bool) -> tuple[Document, str]:
-        """An empty OpenAPI v2 document and its media type. kubectl reads it when a file holds a List or a kind that is
-        not served, and then leaves validation to the server. Without it, kubectl fails."""
-        title, version = b"Kubernetes", self._version.encode()
-        if protobuf:
-            info = b"\x0a%c%b\x12%c%b" % (len(title), title, len(version), version)
-            body = b"\x0a\x032.0\x12%c%b" % (len(info), info)
-            return Document(body, f'"{hashlib.sha512(body).hexdigest().upper()}"'), PROTOBUF_V2.replace("@", ".")
-        whole = {"swagger": "2.0", "info": {"title": title.decode(), "version": self._version}, "paths": {}}
-        return document(whole), "application/json"
+    def v2(self, protobuf: bool) -> tuple[Document, str]:
+        """The OpenAPI v2 document of all kinds, and its media type."""
+        if protobuf not in self._v2:
+            fragments = [self._fragment(name) for name in self._resources]
+            self._v2[protobuf] = joined("Kubernetes", self._version, fragments, protobuf=protobuf)
+        return self._v2[protobuf], PROTOBUF_V2.replace("@", ".") if protobuf else "application/json"
+
+    def _fragment(self, name: str) -> Fragment:
+        if name not in self._fragments:
+            shared = {name for found in self._fragments.values() for name in found.definitions.json}
+            self._fragments[name] = fragment(self._made(name).body, shared)
+        return self._fragments[name]
 
     def _made(self, name: str) -> Document:
         if name not in self._documents:
@@ -386,10 +389,11 @@ def _operation(one: Resource, verb: str, about: tuple[str, str, str], sub: str, 
         verb, verb
     )
     scope = own if one.namespaced else ""
-    called = "".join(part.capitalize() for part in one.group.split(".")[0].split("-")) or "Core"
+    group_words = [part.capitalize() for part in re.split("[.-]", one.group.removesuffix(".k8s.io"))]
+    called = "".join(group_words) or "Core"
     across = "ForAllNamespaces" if one.namespaced and not own else ""
     operation: dict[str, Any] = {
-        "tags": [f"{one.group.split('.')[0] or 'core'}_{one.version}"],
+        "tags": [f"{called[0].lower()}{called[1:]}_{one.version}"],
         "description": f"{word} {kind}",
         "operationId": f"{word}{called}{one.version.capitalize()}{scope}{one.kind}{sub.capitalize()}{across}",
         "parameters": _PARAMETERS[verb],

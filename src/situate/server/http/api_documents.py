@@ -35,4 +35,4 @@ class ApiDocuments:
             resources = (*self._served, *self._custom.resources)
             self._version = version
             self._discovery = Discovery(resources)
-            self._openapi = OpenApi(resources, documents=self._openapi.unchanged(resources))
+            self._openapi = self._openapi.of(resources)

@@ -205,7 +205,7 @@ class Router:
         if path == OPENAPI or path.startswith(OPENAPI + "/"):
             return self._openapi_document(http_request, path, query)
         if path == OPENAPI_V2:
-            return _tagged(http_request, *self._documents.openapi.empty_v2(PROTOBUF_V2 in accept))
+            return _tagged(http_request, *self._documents.openapi.v2(PROTOBUF_V2 in accept))
         if path in ("/api", "/apis") and (version := wants_discovery(accept)):
             document = self._documents.discovery.aggregated(path, version)
             kind = f"{JSON};g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList"

@@ -6,7 +6,7 @@ TABLE: Final = """
 [certificates.v1]
 string: KeyUsage RequestConditionType
 ExtraValue = [string]
-kind CertificateSigningRequest: metadata 1 meta.v1.ObjectMeta!; spec 2 CertificateSigningRequestSpec!;
+kind CertificateSigningRequest: metadata 1 meta.v1.ObjectMeta!; spec 2 CertificateSigningRequestSpec!*;
     status 3 CertificateSigningRequestStatus!
 CertificateSigningRequestCondition: type 1 RequestConditionType!; status 6 core.v1.ConditionStatus!; reason 2 string;
     message 3 string; lastUpdateTime 4 Time!; lastTransitionTime 5 Time!

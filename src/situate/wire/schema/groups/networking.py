@@ -8,7 +8,7 @@ enum PathType: Exact ImplementationSpecific Prefix
 enum PolicyType: Egress Ingress
 HTTPIngressPath: path 1 string; pathType 3 PathType?!*; backend 2 IngressBackend!*
 HTTPIngressRuleValue: paths 1 [HTTPIngressPath]!
-kind IPAddress: metadata 1 meta.v1.ObjectMeta!; spec 2 IPAddressSpec!
+kind IPAddress: metadata 1 meta.v1.ObjectMeta!; spec 2 IPAddressSpec!*
 IPAddressSpec: parentRef 1 ParentReference?*
 IPBlock: cidr 1 string!; except 2 [string]
 kind Ingress: metadata 1 meta.v1.ObjectMeta!; spec 2 IngressSpec!; status 3 IngressStatus!
