@@ -11,6 +11,7 @@ from situate.server.errors import StatusError
 from situate.server.registry.cache import Cache
 from situate.server.registry.ports import Admission, TransactionExtension
 from situate.server.registry.registry import Registry
+from situate.server.registry.user_admission import NOBODY, UserAdmission
 from situate.server.registry.watchers import ObjectWatch, WatchEvent
 from situate.server.requests import Caller, ListOptions, Object, Target, WatchOptions, WriteOptions
 from situate.server.resources import BY_KIND, Resource
@@ -75,6 +76,7 @@ def tell(
     *,
     store: Store | None = None,
     admission: Callable[[Cache], Sequence[Admission]] = lambda _: (),
+    users: Callable[[Cache], UserAdmission] = lambda _: NOBODY,
     extension: TransactionExtension | None = None,
     suffixes: Sequence[str] = (),
     bookmarks_s: float = 3_600.0,
@@ -95,6 +97,7 @@ def tell(
             new_uid=new_uid,
             cache=cache,
             admission=admission(cache),
+            users=users(cache),
             extension=extension,
             bookmarks_s=bookmarks_s,
             **more,

@@ -6,7 +6,7 @@ they share is the way to the store and back, and the wait for the cache.
 
 A change that cannot be made in this way is made by `modify`: if it was refused, needs a lock, deletes the object,
 leaves it as it is, changes what a quota counts, or if another writer was faster. An object that has no template yet, is
-counted by a quota, or was refused, is created by `create`.
+counted by a quota, concerns an admission plugin of a user, or was refused, is created by `create`.
 """
 
 from __future__ import annotations
@@ -167,7 +167,8 @@ async def _prepare_new(
     resource = target.resource
     split = None
     nameless = context.strategy(resource).is_nameless is not None
-    if nameless and not options.dry_run and not context.quotas.limits(target):  # each charge needs the one before
+    counted = context.quotas.limits(target)  # each charge needs the one before
+    if nameless and not options.dry_run and not counted and not context.users.concerns(resource, "", "CREATE"):
         split = split_body(target, body, caller, options)
     template = None if split is None else find_template(context, target, split)
     if split is None or template is None:

@@ -16,6 +16,7 @@ from situate.server.registry.create_cache import CreateCache, RecentPods
 from situate.server.registry.event_leases import EventLeases
 from situate.server.registry.managed_fields import ManagedFieldsCache
 from situate.server.registry.ports import Admission, AuthorizeCreate, TransactionExtension
+from situate.server.registry.user_admission import NOBODY, UserAdmission
 from situate.server.resources import Resource
 from situate.store.contract import Store
 from situate.store.transactions import Guard
@@ -40,6 +41,8 @@ class RegistryContext:
     wall_ns: Callable[[], int]
     new_uid: Callable[[], str]
     new_suffix: Callable[[], str]
+    users: UserAdmission = NOBODY
+    """The admission plugins that users configure."""
     fences: tuple[Callable[[], Guard], ...] = ()
     """Each returns a condition for every write, such as that the caller still leads. Raises StatusError."""
 

@@ -12,9 +12,10 @@ from situate.server.registry.context import RegistryContext
 from situate.server.registry.create_cache import AdmissionVersions, CreateTemplate, SplitBody, split_body, template_of
 from situate.server.registry.keys import key_of
 from situate.server.registry.managed_fields import writer_of
-from situate.server.registry.metadata import generated_name, init_metadata, set_name_and_namespace
+from situate.server.registry.metadata import SET_BY_SERVER, generated_name, init_metadata, set_name_and_namespace
 from situate.server.registry.stored_object import StoredObject
 from situate.server.registry.transaction import Conflicted, commit, retry_conflicts
+from situate.server.registry.user_admission import AdmissionRequest, write_options
 from situate.server.registry.warning import collecting, warn
 from situate.server.requests import Caller, Object, Target, WriteOptions
 from situate.server.resources import BY_KIND
@@ -32,7 +33,9 @@ async def create(
     """409 if the name is taken; a generated name is tried again. `body`: the object as JSON, or empty if the client
     sent another encoding."""
     strategy = context.strategy(target.resource)
-    split = split_body(target, body, caller, options) if body and strategy.is_nameless is not None else None
+    split = None
+    if body and strategy.is_nameless is not None and not context.users.concerns(target.resource, "", "CREATE"):
+        split = split_body(target, body, caller, options)
 
     async def attempt() -> StoredObject | Conflicted:
         if split is None:
@@ -52,6 +55,7 @@ async def create_once(
     """One attempt, with an object that may be changed in place."""
     generated = _is_generated(obj)
     namespace = await _prepare(context, target, obj, caller, options)
+    await _check(context, target, obj, caller, options)
     return await _store(context, target, obj, None, namespace, options, generated=generated)
 
 
@@ -65,6 +69,7 @@ async def create_for_update(
     namespace = await _prepare(context, target, obj, caller, options, owned=owned)
     if context.authorize_create is not None:
         context.authorize_create(caller, target)
+    await _check(context, target, obj, caller, options)
     return await _store(context, target, obj, None, namespace, options, generated=False)
 
 
@@ -162,9 +167,9 @@ async def _prepare(
             metadata["managedFields"] = entries
     # 3. Admission; then the name, if it is to be generated; then validation.
     namespace = _namespace(context, target)
-    for each in context.admission:
-        await each.admit("create", target, obj, None, caller)
+    await _admit(context, target, obj, caller, options)
     if _is_generated(obj):
+        metadata = obj["metadata"]
         metadata["name"] = generated_name(metadata["generateName"], context.new_suffix)
     strategy.prepare_create(obj)
     causes = validate_metadata(obj, strategy.name_rule, resource.namespaced, own_finalizers=strategy.own_finalizers)
@@ -173,6 +178,43 @@ async def _prepare(
         raise invalid(resource.kind, resource.group, obj["metadata"].get("name", ""), causes)
     warn(strategy.warnings(obj))
     return namespace
+
+
+async def _admit(context: RegistryContext, target: Target, obj: Object, caller: Caller, options: WriteOptions) -> None:
+    """Own plugins first, then those of users that may change the object, in place. These do not see what the server
+    sets in a new object."""
+    for each in context.admission:
+        await each.admit("create", target, obj, None, caller)
+    if not context.users.concerns(target.resource, target.subresource, "CREATE"):
+        return
+    metadata = obj["metadata"]
+    own = {name: metadata[name] for name in SET_BY_SERVER if name in metadata}
+
+    async def again(changed: Object) -> None:
+        obj.clear()
+        obj.update(changed)
+        set_name_and_namespace(obj, target)
+        for each in context.admission:
+            await each.admit("create", target, obj, None, caller)
+        request.object = {**obj}
+        obj["metadata"] = {**obj["metadata"], **own}
+
+    shown = {name: value for name, value in metadata.items() if name not in SET_BY_SERVER}
+    request = _request(target, {**obj, "metadata": shown}, caller, options)
+    await context.users.mutate(request, again)
+
+
+async def _check(context: RegistryContext, target: Target, obj: Object, caller: Caller, options: WriteOptions) -> None:
+    """Call the plugins of users that only check."""
+    if context.users.concerns(target.resource, target.subresource, "CREATE"):
+        await context.users.validate(_request(target, obj, caller, options))
+
+
+def _request(target: Target, obj: Object, caller: Caller, options: WriteOptions) -> AdmissionRequest:
+    named = Target(target.resource, target.namespace, obj["metadata"].get("name", ""), target.subresource)
+    return AdmissionRequest(
+        "CREATE", named, obj, None, caller, write_options("CreateOptions", options), options.dry_run
+    )
 
 
 async def _store(

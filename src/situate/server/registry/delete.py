@@ -19,6 +19,7 @@ from situate.server.registry.list import list_objects
 from situate.server.registry.stored_object import DeleteResult, ListResult, StoredObject, read_stored
 from situate.server.registry.transaction import Conflicted, commit, commit_deletion, retry_conflicts
 from situate.server.registry.unreadable import UnreadableObject
+from situate.server.registry.user_admission import AdmissionRequest, delete_options
 from situate.server.registry.warning import warn
 from situate.server.requests import Caller, DeleteOptions, ListOptions, Object, Target
 from situate.server.resources import Resource
@@ -62,8 +63,7 @@ async def _delete_unreadable(
     meta = {"name": found.name, **({"namespace": found.namespace} if found.namespace else {})}
     nothing = read_stored(found.key, codec.encode({"metadata": meta}), found.revision)
     _check_preconditions(target.resource, nothing, options)
-    for each in context.admission:
-        await each.admit("delete", target, None, nothing.object(target.resource), caller)
+    await _admit(context, target, nothing.object(target.resource), caller, options)
     done = await commit_deletion(context, target, nothing, options.dry_run)
     return done if isinstance(done, Conflicted) else DeleteResult(done, gone=True)
 
@@ -73,13 +73,20 @@ async def _delete_once(
 ) -> DeleteResult | Conflicted:
     _check_preconditions(target.resource, stored, options)
     old = stored.object(target.resource)
-    for each in context.admission:
-        await each.admit("delete", target, None, old, caller)
+    await _admit(context, target, old, caller, options)
     terminating = _terminating(context, target.resource, old, options)
     if terminating is old:
         return DeleteResult(stored, gone=False)
     done = await commit(context, target, stored.name, stored, old, terminating, options.dry_run)
     return done if isinstance(done, Conflicted) else DeleteResult(done, gone=terminating is None)
+
+
+async def _admit(context: RegistryContext, target: Target, old: Object, caller: Caller, options: DeleteOptions) -> None:
+    for each in context.admission:
+        await each.admit("delete", target, None, old, caller)
+    if context.users.concerns(target.resource, target.subresource, "DELETE"):
+        asked = AdmissionRequest("DELETE", target, None, old, caller, delete_options(options), options.dry_run)
+        await context.users.check(asked)
 
 
 def _check_preconditions(resource: Resource, stored: StoredObject, options: DeleteOptions) -> None:

@@ -24,6 +24,8 @@ OTHER_NAME: Final = "the name of the object ({body}) does not match the name on 
 NO_NAME: Final = "the name of the object ({url} based on URL) was undeterminable: name must be provided"
 OTHER_UID: Final = "Precondition failed: UID in precondition: {asked}, UID in object meta: {found}"
 _NOT_THE_CLIENTS: Final = ("selfLink", "deletionTimestamp", "deletionGracePeriodSeconds")
+SET_BY_SERVER: Final = ("uid", "creationTimestamp", "generation")
+"""What `init_metadata` sets."""
 
 
 def random_suffix() -> str:

@@ -34,6 +34,7 @@ from situate.server.registry.patch import PatchType, patch_object
 from situate.server.registry.ports import Admission, AuthorizeCreate, TransactionExtension
 from situate.server.registry.stored_object import DeleteResult, ListResult, StoredObject, UpdateResult
 from situate.server.registry.update import UpdatedObject, modify, update
+from situate.server.registry.user_admission import NOBODY, UserAdmission
 from situate.server.registry.warning import collecting, warn
 from situate.server.registry.watch import open_watch
 from situate.server.registry.watchers import ObjectWatch
@@ -67,12 +68,14 @@ class Registry:
         cache: Cache | None = None,
         strategies: Mapping[str, Strategy] = STRATEGIES,
         admission: Sequence[Admission] = (),
+        users: UserAdmission = NOBODY,
         extension: TransactionExtension | None = None,
         authorize_create: AuthorizeCreate | None = None,
         new_suffix: Callable[[], str] = random_suffix,
         bookmarks_s: float = BOOKMARKS_S,
     ) -> None:
-        """`cache`: one of the same store, if others, such as admission, need it first."""
+        """`cache`: one of the same store, if others, such as admission, need it first. `users`: the admission plugins
+        that users configure."""
         self.cache: Final = Cache(store) if cache is None else cache
         self.custom: Final = CustomKinds(self.cache)
         """The kinds that CustomResourceDefinitions define."""
@@ -84,6 +87,7 @@ class Registry:
             cache=self.cache,
             strategies=strategies,
             admission=admission,
+            users=users,
             extension=extension,
             authorize_create=authorize_create,
             quotas=self.quotas,

@@ -25,6 +25,7 @@ from situate.server.registry.metadata import (
 from situate.server.registry.ports import StatusWrite
 from situate.server.registry.stored_object import StoredObject, UpdateResult, read_stored
 from situate.server.registry.transaction import Conflicted, commit, retry_conflicts
+from situate.server.registry.user_admission import AdmissionRequest, write_options
 from situate.server.registry.warning import warn
 from situate.server.requests import Caller, Object, Target, WriteOptions
 from situate.store.entries import Revision
@@ -99,13 +100,13 @@ async def _update_once(
         new = updated(old, new, writer)
     new["metadata"]["resourceVersion"] = str(stored.revision)
     # 3. Admission and validation.
-    for each in context.admission:
-        await each.admit("update", target, new, old, caller)
+    await _admit(context, target, new, old, caller, options)
     _prepare(target, strategy, new, old)
     causes = validate_metadata_update(new, old, own_finalizers=strategy.own_finalizers)
     _validate(target.subresource, strategy, new, old, causes)
     if causes:
         raise invalid(resource.kind, resource.group, stored.name, causes)
+    await _check(context, target, new, old, caller, options)
     if not target.subresource:
         warn(strategy.update_warnings(new, old) if strategy.update_warnings else strategy.warnings(new))
     # 4. Write, if anything changed.
@@ -115,6 +116,42 @@ async def _update_once(
         return await _confirmed(context, target, stored)
     request = StatusWrite(made.annotations) if made.annotations and target.subresource == "status" else None
     return await commit(context, target, stored.name, stored, old, new, options.dry_run, request=request)
+
+
+async def _admit(
+    context: RegistryContext, target: Target, new: Object, old: Object, caller: Caller, options: WriteOptions
+) -> None:
+    """Own plugins first, then those of users that may change the new object, in place."""
+
+    for each in context.admission:
+        await each.admit("update", target, new, old, caller)
+    if not context.users.concerns(target.resource, target.subresource, "UPDATE"):
+        return
+
+    async def again(changed: Object) -> None:
+        new.clear()
+        new.update(changed)
+        set_name_and_namespace(new, target)
+        for each in context.admission:
+            await each.admit("update", target, new, old, caller)
+        request.object = {**new}
+
+    request = _request(target, {**new}, old, caller, options)
+    await context.users.mutate(request, again)
+
+
+async def _check(
+    context: RegistryContext, target: Target, new: Object, old: Object, caller: Caller, options: WriteOptions
+) -> None:
+    """Call the plugins of users that only check."""
+    if context.users.concerns(target.resource, target.subresource, "UPDATE"):
+        await context.users.validate(_request(target, new, old, caller, options))
+
+
+def _request(target: Target, new: Object, old: Object, caller: Caller, options: WriteOptions) -> AdmissionRequest:
+    return AdmissionRequest(
+        "UPDATE", target, new, old, caller, write_options("UpdateOptions", options), options.dry_run
+    )
 
 
 async def _confirmed(context: RegistryContext, target: Target, stored: StoredObject) -> StoredObject | Conflicted:
