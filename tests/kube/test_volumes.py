@@ -7,12 +7,12 @@ import pytest
 from loop.scheduling.storage import Storage
 from loop.scheduling.worlds import KubeWorld, PortWorld, kube, play
 from situate.core.changes import VolumesBound
-from situate.loop.scheduling import volumes
+from situate.loop.scheduling import pre_bind
 
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(volumes, "LOOK_S", 0.01)
+    monkeypatch.setattr(pre_bind, "LOOK_S", 0.01)
 
 
 @pytest.mark.parametrize(

@@ -22,10 +22,11 @@ from situate.kube.client import Client
 from situate.kube.conditions import GroupApi, StatusWriter
 from situate.kube.errors import ApiError
 from situate.kube.eviction import evict_pod
-from situate.kube.pods import READ_S
+from situate.kube.pods import READ_S, read_pod
 from situate.kube.resource_claims import read_resource_claim, write_resource_claim
 from situate.loop.scheduling.port import (
     BindClaim,
+    ClaimError,
     ClaimOutcome,
     ClaimWrite,
     EventNames,
@@ -150,6 +151,13 @@ class KubeSchedulingPort:
 
     async def write_resource_claim(self, write: ClaimWrite) -> ClaimOutcome:
         return await write_resource_claim(self._client, write, self._now_ns)
+
+    async def read_pod(self, ref: PodRef) -> Pod | None:
+        try:
+            found = await read_pod(self._client, ref)
+        except ApiError as error:
+            raise ClaimError(error.message) from None
+        return found if found is not None and found.metadata.uid == ref.uid else None
 
     # -- events ------------------------------------------------------------------------------------------------------
 

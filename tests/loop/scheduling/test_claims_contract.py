@@ -12,7 +12,7 @@ from loop.scheduling.worlds import WORLDS, KubeWorld, Opener, PortWorld, play
 from situate.core.changes import Change, ClaimsBound, ClaimsFailed, PodRef
 from situate.core.effects import BindClaims, ClaimToBind, ClaimToCreate, ExtendedResource, ReleaseClaim, UnreserveClaims
 from situate.core.model.devices import AllocationResult, DeviceRequest
-from situate.loop.scheduling import claims
+from situate.loop.scheduling import claims, pre_bind
 from situate.loop.scheduling.claims import OVERTAKEN, RUNNING_PREBIND
 from situate.loop.scheduling.port import (
     NOT_LEADER,
@@ -37,7 +37,7 @@ Interfere = Callable[[PortWorld], Awaitable[None]]
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(claims, "LOOK_S", 0.01)
+    monkeypatch.setattr(pre_bind, "LOOK_S", 0.01)
     monkeypatch.setattr(claims, "RETRY_S", 0.001)
     monkeypatch.setattr(claims, "RETRY_MAX_S", 0.001)
 
@@ -575,6 +575,52 @@ def test_a_claim_for_extended_resources_that_was_left_over_is_deleted(opener: Op
         world.performer.perform([ReleaseClaim(ref, "left", uid, delete=True)])
         await world.quiet()
         assert world.all("ResourceClaim") == []
+
+    play(opener, scenario)
+
+
+async def bind_unseen(world: PortWorld, **status: Any) -> None:
+    """Another scheduler, or the one before us, bound the pod, and the engine does not know it yet."""
+
+    def bound(pod: Object) -> None:
+        pod["spec"]["nodeName"] = "n2"
+        pod.setdefault("status", {}).update(status)
+
+    await world.change("Pod", "web", bound)
+
+
+@in_both_worlds
+@pytest.mark.parametrize("give_back", ["unreserve", "release"])
+def test_a_pod_that_was_bound_unseen_keeps_its_claims(opener: Opener, give_back: str) -> None:
+    async def scenario(world: PortWorld) -> None:
+        effect = await ask(world)
+        world.performer.perform([effect])
+        await world.answers()
+        await bind_unseen(world)
+        uid = effect.claims[0].uid
+        unreserve, release = UnreserveClaims(effect.pod, ("gpu",)), ReleaseClaim(effect.pod, "gpu", uid)
+        world.performer.perform([unreserve if give_back == "unreserve" else release])
+        await world.quiet()
+        assert (given(world), users(world)) == (["g"], ["web"])
+
+    play(opener, scenario)
+
+
+@in_both_worlds
+def test_a_pod_that_was_bound_unseen_keeps_the_claim_for_its_extended_resources_and_no_other(opener: Opener) -> None:
+    async def scenario(world: PortWorld) -> None:
+        ref = await world.add_pod()
+        owner = {"apiVersion": "v1", "kind": "Pod", "name": "web", "uid": ref.uid, "controller": True}
+        more: Object = {
+            "ownerReferences": [owner],
+            "finalizers": [FINALIZER],
+            "annotations": {"resource.kubernetes.io/extended-resource-claim": "true"},
+        }
+        uids = {name: await world.add_resource_claim(name, **more) for name in ("its", "other")}
+        await bind_unseen(world, extendedResourceClaimStatus={"resourceClaimName": "its", "requestMappings": []})
+        world.performer.perform([ReleaseClaim(ref, name, uid, delete=True) for name, uid in uids.items()])
+        await world.quiet()
+        assert [one["metadata"]["name"] for one in world.all("ResourceClaim")] == ["its"]
 
     play(opener, scenario)
 

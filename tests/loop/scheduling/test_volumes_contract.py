@@ -9,7 +9,7 @@ from loop.scheduling.storage import SELECTED, Storage
 from loop.scheduling.worlds import WORLDS, Opener, PortWorld, play
 from situate.core.changes import VolumesBound, VolumesFailed
 from situate.core.effects import BindVolumes
-from situate.loop.scheduling import volumes
+from situate.loop.scheduling import pre_bind, volumes
 from situate.loop.scheduling.port import BindClaim, ReserveVolume, SelectNode, VolumeOutcome, VolumeWrite
 from situate.loop.scheduling.volumes import RUNNING_PREBIND
 
@@ -20,7 +20,7 @@ in_both_worlds = pytest.mark.parametrize("opener", WORLDS)
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(volumes, "LOOK_S", 0.01)
+    monkeypatch.setattr(pre_bind, "LOOK_S", 0.01)
 
 
 def keep_claims_unbound(world: PortWorld) -> None:
@@ -124,7 +124,7 @@ def test_a_claim_that_was_bound_is_noticed_after_a_step_without_effects(
         await storage.bind_claim("fresh", "made")
         assert world.told == [VolumesBound(storage.effect.pod, 1)]
 
-    monkeypatch.setattr(volumes, "LOOK_S", 60.0)
+    monkeypatch.setattr(pre_bind, "LOOK_S", 60.0)
     play(opener, scenario)
 
 

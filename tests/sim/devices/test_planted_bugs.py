@@ -24,7 +24,7 @@ from situate.core.plugins.dynamic_resources import DynamicResources
 from situate.core.plugins.support import device_demand
 from situate.core.reconcile import resourceclaim
 from situate.core.state.device_objects import DeviceObjects
-from situate.loop.scheduling import claim_changes
+from situate.loop.scheduling import claim_changes, claims
 from situate.loop.scheduling.claims import ClaimBinder
 from situate.sim.world import run
 
@@ -134,6 +134,10 @@ def what_is_reserved_is_believed(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ClaimBinder, "_has_devices", has_devices)
 
 
+def nobody_asks_whether_a_pod_is_bound(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(claims, "holds", lambda *_: False)
+
+
 BUGS: dict[str, Plant] = {
     "devices of reserved pods are free": with_claims(Forgetful),
     "devices are never given back": with_claims(Greedy),
@@ -149,6 +153,7 @@ BUGS: dict[str, Plant] = {
     "a claim that an earlier attempt left stays": what_was_left_stays,
     "claims stay reserved for pods that are over": claims_stay_reserved,
     "a claim that others gave back is believed to be reserved": what_is_reserved_is_believed,
+    "claims are taken from a pod that was bound unseen": nobody_asks_whether_a_pod_is_bound,
     "devices that are given back wake nobody": deaf(Wake.RESOURCE_CLAIM_UPDATED, Wake.RESOURCE_CLAIM_DELETED),
     "a slice that comes wakes nobody": deaf(Wake.RESOURCE_SLICE_ADDED),
 }

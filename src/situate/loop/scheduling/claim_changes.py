@@ -7,8 +7,10 @@ from typing import Final
 
 from situate.core.changes import PodRef
 from situate.core.devices.claims import can_be_deallocated
+from situate.core.devices.extended import CLAIM_ANNOTATION
 from situate.core.model.devices import ResourceClaim
 from situate.core.model.meta import controller_of
+from situate.core.model.pod import Pod
 from situate.loop.scheduling.port import ClaimWrite, DeallocateClaim, DeleteClaim, UnreserveClaim
 
 NAME_BASE_CHARS: Final = 58
@@ -40,6 +42,15 @@ def deallocated(pod: PodRef, uid: str, claim: ResourceClaim) -> ClaimWrite | Non
     if claim.metadata.uid != uid or claim.status.allocation is None or not can_be_deallocated(claim, pod.uid):
         return None
     return DeallocateClaim(claim)
+
+
+def holds(pod: Pod, claim: ResourceClaim) -> bool:
+    """Whether a pod is on a node with this claim, so that nobody may take the claim from it."""
+    if not pod.spec.node_name:
+        return False
+    named = pod.status.extended_resource_claim_status
+    is_extended = claim.metadata.annotations.get(CLAIM_ANNOTATION) == "true"
+    return not is_extended or named is None or named.resource_claim_name == claim.metadata.name
 
 
 def is_for(claim: ResourceClaim, pod: PodRef) -> bool:

@@ -16,7 +16,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import ClassVar, Final
+from typing import Final
 from uuid import uuid4
 
 from situate.core.changes import ClaimsBound, ClaimsFailed, PodRef
@@ -24,13 +24,17 @@ from situate.core.devices.claims import binding_failure, is_prepared
 from situate.core.effects import BindClaims, ClaimToBind, ClaimToCreate, ReleaseClaim, UnreserveClaims
 from situate.core.model.devices import AllocationResult, DeviceRequestAllocationResult, ResourceClaim
 from situate.core.model.timestamp import epoch_ms
-from situate.loop.drive import describe_error
 from situate.loop.logs import Log
-from situate.loop.scheduling.claim_changes import deallocated, deleted, extended_claim_name, is_for, unreserved
-from situate.loop.scheduling.lanes import Lanes
+from situate.loop.scheduling.claim_changes import (
+    deallocated,
+    deleted,
+    extended_claim_name,
+    holds,
+    is_for,
+    unreserved,
+)
 from situate.loop.scheduling.port import (
     NOT_LEADER,
-    STOPPING,
     AllocateClaim,
     ClaimError,
     ClaimOutcome,
@@ -41,12 +45,9 @@ from situate.loop.scheduling.port import (
     ReserveClaim,
     SchedulingPort,
 )
+from situate.loop.scheduling.pre_bind import PreBindAttempts
 from situate.loop.scheduling.view import EngineView
 
-TIMEOUT_S: Final = 600.0
-"""How long devices may take to be ready, where no profile says otherwise: bindingTimeout."""
-LOOK_S: Final = 1.0
-"""How often to look at the known claims while the engine hears of no change."""
 TRIES: Final = 6
 """How often to write one claim, where somebody else is always quicker."""
 RETRY_S: Final = 0.02
@@ -89,14 +90,6 @@ class _Binding:
     """The claims, by name, as they were last read or written."""
 
 
-@dataclass(slots=True, eq=False)
-class _Job:
-    kind: ClassVar[str] = "claims"
-    pod: PodRef
-    run: Callable[[], Awaitable[None]]
-    failed: Callable[[str], None]
-
-
 class ClaimBinder:
     """All pods whose devices are being written."""
 
@@ -120,96 +113,73 @@ class ClaimBinder:
         self._may_write = may_write
         self._now_ns = now_ns
         self._now_waits = waits
-        self._timeouts_s = timeouts_s or {}
-        self._lanes: Lanes[_Job] = Lanes({"claims": (port.limits.claims, self._run)})
-        self._attempts: dict[str, BindClaims] = {}
-        """By the pod's uid: what has no answer yet."""
-        self._waits: dict[str, _Wait] = {}
-        """By the pod's uid: those that wait for their devices."""
+        self._attempts: PreBindAttempts[BindClaims, _Wait] = PreBindAttempts(
+            "claims",
+            port.limits.claims,
+            objects,
+            may_write,
+            version=lambda: objects.devices_version,
+            look_at=self._look_at,
+            end=self._end,
+            timeouts_s=timeouts_s,
+        )
         self._created: OrderedDict[str, str] = OrderedDict()
         """By the pod's uid: the claim for its extended resources, if it was created or may have been."""
         self._salt = salt or uuid4().hex
-        self._looked_at = -1
-        self._timer: asyncio.TimerHandle | None = None
-        self._closed = False
+        self.look = self._attempts.look
+        self.drain = self._attempts.drain
 
     @property
     def busy(self) -> bool:
         """Whether reads or writes wait or run. Devices that are waited for do not count."""
-        return self._lanes.busy
+        return self._attempts.busy
 
     @property
     def writing(self) -> int:
         """For how many pods devices are still to be written."""
-        return len(self._attempts) - len(self._waits)
+        return self._attempts.writing
 
     def bind(self, effect: BindClaims) -> None:
         """Begin a BindClaims. Returns at once."""
-        if self._closed or not self._may_write():
-            self._answer(_failed(effect, STOPPING if self._closed else NOT_LEADER))
-            return
-        uid, before = effect.pod.uid, self._attempts.get(effect.pod.uid)
-        if before is not None and before.attempt == effect.attempt:
-            return  # it is under way
-        self._attempts[uid] = effect
-        self._overtake(uid)
-        known = {one.name: self._objects.resource_claim(effect.pod.namespace, one.name) for one in effect.claims}
-        self._put(effect.pod, partial(self._bind, _Binding(effect, known)), partial(self._end, effect))
+        if refusal := self._attempts.refusal:
+            self._answer(_failed(effect, refusal))
+        elif self._attempts.begin(effect):
+            self._overtake(effect.pod.uid)
+            known = {one.name: self._objects.resource_claim(effect.pod.namespace, one.name) for one in effect.claims}
+            self._attempts.put(effect.pod, partial(self._bind, _Binding(effect, known)), partial(self._end, effect))
 
     def unreserve(self, effect: UnreserveClaims) -> None:
         """The pod is not bound after all. Returns at once."""
-        self._attempts.pop(effect.pod.uid, None)
+        self._attempts.give_up(effect.pod.uid)
         self._overtake(effect.pod.uid)
-        if not self._closed and self._may_write():
-            self._put(effect.pod, partial(self._unreserve, effect), _ignore)
+        self._put_back(effect.pod, partial(self._unreserve, effect))
 
     def _overtake(self, uid: str) -> None:
         """Wait no longer for the devices of an earlier attempt."""
-        wait = self._waits.pop(uid, None)
+        wait = self._attempts.stop_waiting(uid)
         if wait is not None:
             self._end(wait.effect, OVERTAKEN, wait.found)
 
     def release(self, effect: ReleaseClaim) -> None:
         """Take back the devices of a claim. Returns at once."""
-        if not self._closed and self._may_write():
-            self._put(effect.pod, partial(self._release, effect), _ignore)
+        self._put_back(effect.pod, partial(self._release, effect))
 
-    def look(self) -> None:
-        """The engine has made a step: see whether devices that are waited for are ready."""
-        if self._waits and self._objects.devices_version != self._looked_at:
-            self._look()
+    def _put_back(self, pod: PodRef, give_back: Callable[[], Awaitable[None]]) -> None:
+        """Have something given back, if that may be written. Nobody waits for an answer."""
 
-    async def drain(self, timeout_s: float) -> bool:
-        """Begin nothing more, let reads and writes finish, and answer what is left. False if some were cut off."""
-        self._closed = True
-        if self._timer is not None:
-            self._timer.cancel()
-        self._lanes.drop_all()
-        done = await self._lanes.idle(timeout_s)
-        await self._lanes.cancel()
-        for effect in list(self._attempts.values()):
-            self._end(effect, STOPPING)
-        return done
+        async def run() -> None:
+            try:
+                await give_back()
+            except ClaimError as error:
+                _log.warning("A claim could not be given back", pod=pod.key, err=str(error))
 
-    def _put(self, pod: PodRef, run: Callable[[], Awaitable[None]], failed: Callable[[str], None]) -> None:
-        self._lanes.put(pod.uid, _Job(pod, run, failed))
-
-    async def _run(self, job: _Job) -> None:
-        try:
-            await job.run()
-        except ClaimError as error:
-            _log.warning("A claim could not be given back", pod=job.pod.key, err=str(error))
-        except Exception as error:  # noqa: BLE001 - a fault of ours: the engine has its answer all the same
-            _log.error("Claims were not written", pod=job.pod.key, err=describe_error(error))
-            job.failed(repr(error))
+        if not self._attempts.refusal:
+            self._attempts.put(pod, run, lambda _problem: None)
 
     def _end(self, effect: BindClaims, problem: str = "", found: Mapping[str, ResourceClaim] | None = None) -> None:
         """Answer. Also if the engine has asked for something newer since: it has to know what was written."""
-        claims, uid = tuple((found or {}).values()), effect.pod.uid
-        if self._attempts.get(uid) is effect:
-            del self._attempts[uid]
-            self._waits.pop(uid, None)
-        elif not problem:
+        claims = tuple((found or {}).values())
+        if not self._attempts.finish(effect) and not problem:
             problem = OVERTAKEN
         if problem:
             self._answer(_failed(effect, problem, claims))
@@ -231,14 +201,13 @@ class ClaimBinder:
         unready = [name for name, claim in binding.found.items() if not is_prepared(claim)]
         if not unready:
             self._end(effect, found=binding.found)
-        elif self._attempts.get(effect.pod.uid) is not effect:
+        elif not self._attempts.is_current(effect):
             self._end(effect, OVERTAKEN, binding.found)
         else:
             now = asyncio.get_running_loop().time()
             left_s = min(self._left_s(effect.pod, binding.found[name]) for name in unready)
-            self._waits[effect.pod.uid] = _Wait(effect, tuple(unready), now + left_s, binding.found)
             self._now_waits(effect)
-            self._look()
+            self._attempts.wait(effect, _Wait(effect, tuple(unready), now + left_s, binding.found))
 
     async def _write_devices(self, binding: _Binding, one: ClaimToBind) -> None:
         """Give a claim its devices, and reserve it for the pod. Raises ClaimError."""
@@ -339,7 +308,7 @@ class ClaimBinder:
 
     async def _write(self, binding: _Binding, write: ClaimWrite) -> ClaimOutcome:
         """Raises ClaimError if nothing may be written any more."""
-        if self._attempts.get(binding.effect.pod.uid) is not binding.effect:
+        if not self._attempts.is_current(binding.effect):
             raise ClaimError(OVERTAKEN)
         if not self._may_write():
             raise ClaimError(NOT_LEADER)
@@ -357,7 +326,7 @@ class ClaimBinder:
             try:
                 return await self._read(namespace, name)
             except ClaimError:
-                if self._closed or not self._may_write():
+                if self._attempts.refusal:
                     raise
             pause_s = await self._pause(pause_s)
 
@@ -370,37 +339,25 @@ class ClaimBinder:
 
     def _left_s(self, pod: PodRef, claim: ResourceClaim) -> float:
         """How long the devices of a claim may still take to be ready."""
-        known, allocation = self._objects.pod(pod), claim.status.allocation
-        scheduler = known.spec.scheduler_name if known is not None else ""
-        timeout_s = self._timeouts_s.get(scheduler, TIMEOUT_S)
+        timeout_s, allocation = self._attempts.timeout_s(pod), claim.status.allocation
         if allocation is None or allocation.allocation_timestamp is None:
             return timeout_s
         age_ms = self._now_ns() // 1_000_000 - epoch_ms(allocation.allocation_timestamp)
         return min(timeout_s, max(0.0, timeout_s - age_ms / 1_000))
 
-    def _look(self) -> None:
-        self._looked_at = self._objects.devices_version
-        now = asyncio.get_running_loop().time()
-        for wait in list(self._waits.values()):
-            try:
-                unready = self._unready(wait)
-            except ClaimError as error:
-                self._end(wait.effect, str(error), wait.found)
-                continue
-            if not unready:
-                self._end(wait.effect, found=wait.found)
-            elif now >= wait.until:
-                # As in Kubernetes, where the next attempt to place the pod takes these devices back.
-                effect, uid = wait.effect, wait.found[unready].metadata.uid
-                self._put(effect.pod, partial(self._release, ReleaseClaim(effect.pod, unready, uid)), _ignore)
-                self._end(effect, TIMED_OUT.format(unready), wait.found)
-        if self._waits and self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(LOOK_S, self._look_again)
-
-    def _look_again(self) -> None:
-        self._timer = None
-        if not self._closed:
-            self._look()
+    def _look_at(self, wait: _Wait) -> None:
+        try:
+            unready = self._unready(wait)
+        except ClaimError as error:
+            self._end(wait.effect, str(error), wait.found)
+            return
+        if not unready:
+            self._end(wait.effect, found=wait.found)
+        elif asyncio.get_running_loop().time() >= wait.until:
+            # As in Kubernetes, where the next attempt to place the pod takes these devices back.
+            effect, uid = wait.effect, wait.found[unready].metadata.uid
+            self.release(ReleaseClaim(effect.pod, unready, uid))
+            self._end(effect, TIMED_OUT.format(unready), wait.found)
 
     def _unready(self, wait: _Wait) -> str:
         """The first claim whose devices are not ready; empty if all are. Raises ClaimError if one will not be."""
@@ -439,12 +396,19 @@ class ClaimBinder:
             await self._give_back(pod, effect.claim, partial(deallocated, pod, effect.uid))
 
     async def _give_back(self, pod: PodRef, name: str, needed: Callable[[ResourceClaim], ClaimWrite | None]) -> None:
-        """Write what a claim needs, until it needs nothing. Raises ClaimError."""
+        """Write what a claim needs, until it needs nothing. Raises ClaimError.
+
+        The pod is read each time: what the engine knows may be older than a bind by another scheduler, or by the one
+        before us.
+        """
         pause_s, problem = RETRY_S, ""
         for _ in range(TRIES):
             claim = await self._read(pod.namespace, name)
             write = None if claim is None else needed(claim)
-            if write is None or self._closed or not self._may_write():
+            if write is None or claim is None or self._attempts.refusal:
+                return
+            now = await self._port.read_pod(pod)
+            if (now is not None and holds(now, claim)) or self._attempts.refusal:
                 return
             outcome = await self._port.write_resource_claim(write)
             problem = outcome.problem
@@ -477,7 +441,3 @@ def _quoted(text: str) -> str:
 
 def _failed(effect: BindClaims, problem: str, claims: tuple[ResourceClaim, ...] = ()) -> ClaimsFailed:
     return ClaimsFailed(effect.pod, effect.attempt, RUNNING_PREBIND + problem, claims)
-
-
-def _ignore(_problem: str) -> None:
-    """Nobody waits for an answer."""

@@ -284,6 +284,9 @@ class SchedulingPort(Protocol):
 
     async def write_resource_claim(self, write: ClaimWrite) -> ClaimOutcome: ...
 
+    async def read_pod(self, ref: PodRef) -> Pod | None:
+        """The pod with this uid as it is now. None: it is gone. Raises ClaimError if it cannot be read."""
+
     async def write_event(self, event: EventSeries) -> WriteOutcome:
         """Create the event; or write its count, if it was written before."""
 

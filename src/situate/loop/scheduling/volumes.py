@@ -15,7 +15,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import ClassVar, Final
+from typing import Final
 
 from situate.core.changes import VolumesBound, VolumesFailed
 from situate.core.effects import BindVolumes
@@ -24,12 +24,8 @@ from situate.core.model.node import Node
 from situate.core.model.nodeselector import matches
 from situate.core.model.storage import CSINode, PersistentVolume, PersistentVolumeClaim
 from situate.core.plugins.volume_binding import BIND_COMPLETED
-from situate.loop.drive import describe_error
-from situate.loop.logs import Log
-from situate.loop.scheduling.lanes import Lanes
 from situate.loop.scheduling.port import (
     NOT_LEADER,
-    STOPPING,
     BindClaim,
     ReleaseVolume,
     ReserveVolume,
@@ -38,13 +34,10 @@ from situate.loop.scheduling.port import (
     VolumeError,
     VolumeWrite,
 )
+from situate.loop.scheduling.pre_bind import PreBindAttempts
 from situate.loop.scheduling.view import EngineView
 from situate.wire.patches import SELECTED_NODE
 
-TIMEOUT_S: Final = 600.0
-"""How long claims may take to be bound, where no profile says otherwise: bindTimeoutSeconds."""
-LOOK_S: Final = 1.0
-"""How often to look at the known objects while the engine hears of no change."""
 REREAD_S: Final = 10.0
 """After how long to read what we wrote; claims that are not seen as we wrote them are read again and again."""
 TRIES: Final = 4
@@ -58,8 +51,6 @@ NO_VOLUME: Final = 'persistentvolume "{}" not found'
 TAKEN: Final = 'volume "{}" already bound to a different claim.'
 ELSEWHERE: Final = 'persistentvolumeclaim "{}" is being provisioned for node "{}"'
 RESET: Final = 'ClaimRef got reset for pv "{}"'
-
-_log = Log(__name__)
 
 
 @dataclass(slots=True, eq=False)
@@ -75,13 +66,6 @@ class _Wait:
     """Claims that were seen with our annotation: if it is gone again, provisioning failed."""
     named: set[str] = field(default_factory=set)
     """Volumes that were seen with their claimRef."""
-
-
-@dataclass(slots=True, eq=False)
-class _Job:
-    kind: ClassVar[str] = "volumes"
-    effect: BindVolumes
-    run: Callable[[], Awaitable[None]]
 
 
 class VolumeBinder:
@@ -100,68 +84,40 @@ class VolumeBinder:
         self._objects = objects
         self._answer = answer
         self._may_write = may_write
-        self._timeouts_s = timeouts_s or {}
-        self._lanes: Lanes[_Job] = Lanes({"volumes": (port.limits.volumes, self._run)})
-        self._waits: dict[str, _Wait] = {}
-        """By the pod's uid: those that wait for their claims."""
-        self._attempts: dict[str, BindVolumes] = {}
-        """By the pod's uid: what has no answer yet."""
-        self._looked_at = -1
-        self._timer: asyncio.TimerHandle | None = None
-        self._closed = False
+        self._attempts: PreBindAttempts[BindVolumes, _Wait] = PreBindAttempts(
+            "volumes",
+            port.limits.volumes,
+            objects,
+            may_write,
+            version=lambda: objects.storage_version,
+            look_at=self._look_at,
+            end=self._end,
+            timeouts_s=timeouts_s,
+        )
+        self.look = self._attempts.look
+        self.drain = self._attempts.drain
 
     @property
     def busy(self) -> bool:
         """Whether reads or writes wait or run. Claims that are waited for do not count."""
-        return self._lanes.busy
+        return self._attempts.busy
 
     def bind(self, effect: BindVolumes) -> None:
         """Begin a BindVolumes. Returns at once."""
-        if self._closed or not self._may_write():
-            self._answer(_failed(effect, STOPPING if self._closed else NOT_LEADER))
-            return
-        uid, before = effect.pod.uid, self._attempts.get(effect.pod.uid)
-        if before is not None and before.attempt == effect.attempt:
-            return  # it is under way
-        self._attempts[uid] = effect
-        self._waits.pop(uid, None)
-        self._put(effect, partial(self._begin, effect))
-
-    def look(self) -> None:
-        """The engine has made a step: see whether what is waited for has come."""
-        if self._waits and self._objects.storage_version != self._looked_at:
-            self._look()
-
-    async def drain(self, timeout_s: float) -> bool:
-        """Begin nothing more, let reads and writes finish, and answer what is left. False if some were cut off."""
-        self._closed = True
-        if self._timer is not None:
-            self._timer.cancel()
-        self._lanes.drop_all()
-        done = await self._lanes.idle(timeout_s)
-        await self._lanes.cancel()
-        for effect in list(self._attempts.values()):
-            self._end(effect, STOPPING)
-        return done
+        if refusal := self._attempts.refusal:
+            self._answer(_failed(effect, refusal))
+        elif self._attempts.begin(effect):
+            self._attempts.stop_waiting(effect.pod.uid)
+            self._put(effect, partial(self._begin, effect))
 
     def _put(self, effect: BindVolumes, run: Callable[[], Awaitable[None]]) -> None:
-        self._lanes.put(effect.pod.uid, _Job(effect, run))
-
-    async def _run(self, job: _Job) -> None:
-        try:
-            await job.run()
-        except Exception as error:  # noqa: BLE001 - a fault of ours: the engine has its answer all the same
-            _log.error(
-                "Volumes were not made ready", pod=job.effect.pod.key, node=job.effect.node, err=describe_error(error)
-            )
-            self._end(job.effect, repr(error))
+        self._attempts.put(effect.pod, run, partial(self._end, effect))
 
     # -- reserving and provisioning ----------------------------------------------------------------------------------
 
     async def _begin(self, effect: BindVolumes) -> None:
-        now, pod = asyncio.get_running_loop().time(), self._objects.pod(effect.pod)
-        scheduler = pod.spec.scheduler_name if pod is not None else ""
-        wait = _Wait(effect, now + self._timeouts_s.get(scheduler, TIMEOUT_S), now + REREAD_S)
+        now = asyncio.get_running_loop().time()
+        wait = _Wait(effect, now + self._attempts.timeout_s(effect.pod), now + REREAD_S)
         try:
             for claim_name, volume_name in effect.static:
                 claim = self._known_claim(effect.pod.namespace, claim_name)
@@ -174,9 +130,8 @@ class VolumeBinder:
             await self._undo(wait)
             self._end(effect, str(error))
             return
-        if self._attempts.get(effect.pod.uid) is effect:
-            self._waits[effect.pod.uid] = wait
-            self._look()
+        if self._attempts.is_current(effect):
+            self._attempts.wait(effect, wait)
 
     def _known_claim(self, namespace: str, name: str) -> PersistentVolumeClaim:
         claim = self._objects.claim(namespace, name)
@@ -243,30 +198,21 @@ class VolumeBinder:
 
     # -- waiting -----------------------------------------------------------------------------------------------------
 
-    def _look(self) -> None:
-        self._looked_at = self._objects.storage_version
+    def _look_at(self, wait: _Wait) -> None:
         now = asyncio.get_running_loop().time()
-        for wait in list(self._waits.values()):
-            try:
-                ready = self._ready(wait)
-            except VolumeError as error:
-                self._fail(wait, str(error))
-                continue
-            if ready:
-                self._end(wait.effect)
-            elif now >= wait.until:
-                self._fail(wait, TIMED_OUT)
-            elif now >= wait.reread_at:
-                seen = len(wait.annotated) == len(wait.effect.provision)
-                wait.reread_at = wait.until if seen else now + REREAD_S
-                self._put(wait.effect, partial(self._reread, wait))
-        if self._waits and self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(LOOK_S, self._look_again)
-
-    def _look_again(self) -> None:
-        self._timer = None
-        if not self._closed:
-            self._look()
+        try:
+            ready = self._ready(wait)
+        except VolumeError as error:
+            self._fail(wait, str(error))
+            return
+        if ready:
+            self._end(wait.effect)
+        elif now >= wait.until:
+            self._fail(wait, TIMED_OUT)
+        elif now >= wait.reread_at:
+            seen = len(wait.annotated) == len(wait.effect.provision)
+            wait.reread_at = wait.until if seen else now + REREAD_S
+            self._put(wait.effect, partial(self._reread, wait))
 
     def _ready(self, wait: _Wait) -> bool:
         """Whether all claims are bound to volumes that the node reaches. Raises VolumeError if they will not be."""
@@ -329,8 +275,8 @@ class VolumeBinder:
                     return
         except VolumeError:
             return  # it is looked at again later, and there is a time limit
-        if self._waits.get(wait.effect.pod.uid) is wait:
-            self._look()
+        if self._attempts.waiting(wait.effect.pod.uid) is wait:
+            self._attempts.look_now()
 
     # -- ending ------------------------------------------------------------------------------------------------------
 
@@ -341,7 +287,7 @@ class VolumeBinder:
             await self._undo(wait)
             self._end(wait.effect, WAITING + problem)
 
-        self._waits.pop(wait.effect.pod.uid, None)
+        self._attempts.stop_waiting(wait.effect.pod.uid)
         self._put(wait.effect, undo_and_end)
 
     async def _undo(self, wait: _Wait) -> None:
@@ -363,9 +309,7 @@ class VolumeBinder:
 
     def _end(self, effect: BindVolumes, problem: str = "") -> None:
         """Answer, unless the engine has asked for something newer since."""
-        if self._attempts.get(effect.pod.uid) is effect:
-            del self._attempts[effect.pod.uid]
-            self._waits.pop(effect.pod.uid, None)
+        if self._attempts.finish(effect):
             self._answer(_failed(effect, problem) if problem else VolumesBound(effect.pod, effect.attempt))
 
 

@@ -35,7 +35,7 @@ from situate.server.requests import Caller, DeleteOptions, Object, Target
 from situate.server.resources import BY_KIND, Resource
 from situate.server.scheduling.events import EVENTS, SCHEDULED, event_object, scheduled_event, series_of
 from situate.server.scheduling.explainer import Explainer
-from situate.server.scheduling.resource_claims import read_resource_claim, write_resource_claim
+from situate.server.scheduling.resource_claims import read_pod, read_resource_claim, write_resource_claim
 from situate.server.scheduling.volumes import CLAIMS, VOLUMES, bind_claim, mark_bound, release, reserve, select_node
 from situate.store.transactions import Guard, Put, Write
 from situate.wire.bodies import seconds_time
@@ -290,6 +290,9 @@ class RegistrySchedulingPort:
 
     async def read_resource_claim(self, namespace: str, name: str) -> ResourceClaim | None:
         return read_resource_claim(self._registry, namespace, name)
+
+    async def read_pod(self, ref: PodRef) -> Pod | None:
+        return read_pod(self._registry, ref)
 
     async def write_resource_claim(self, write: values.ClaimWrite) -> values.ClaimOutcome:
         return await write_resource_claim(self._registry, write, SCHEDULER, self._wall_ns())

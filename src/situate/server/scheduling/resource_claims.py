@@ -11,6 +11,7 @@ from typing import Any, Final
 from situate.core.changes import PodRef
 from situate.core.model.devices import AllocationResult, ResourceClaim
 from situate.core.model.meta import controller_of
+from situate.core.model.pod import Pod
 from situate.core.reconcile.resourceclaim import FINALIZER
 from situate.loop.scheduling.claim_changes import extended_claim_base
 from situate.loop.scheduling.port import (
@@ -36,7 +37,7 @@ from situate.server.requests import Caller, DeleteOptions, Object, Target
 from situate.server.resources import BY_KIND
 from situate.wire.claim_patches import allocation_of, consumer, extended_claim, extended_status
 from situate.wire.errors import InputError
-from situate.wire.objects import decode
+from situate.wire.objects import decode, decode_pod
 
 CLAIMS: Final = BY_KIND["resource.k8s.io/v1", "ResourceClaim"]
 EXTENDED: Final = "extendedResourceClaimStatus"
@@ -47,6 +48,17 @@ def read_resource_claim(registry: Registry, namespace: str, name: str) -> Resour
     """None: there is none. Raises ClaimError."""
     held = registry.cache.get(CLAIMS, namespace, name)
     return None if held is None else _decoded(held)
+
+
+def read_pod(registry: Registry, ref: PodRef) -> Pod | None:
+    """The pod with this uid. None: it is gone. Raises ClaimError."""
+    held = registry.cache.get(PODS, ref.namespace, ref.name)
+    if held is None or held.uid != ref.uid:
+        return None
+    try:
+        return decode_pod(held.to_json(PODS))
+    except InputError as error:
+        raise ClaimError(f"pod {ref.key} cannot be read: {error}") from None
 
 
 async def write_resource_claim(registry: Registry, write: ClaimWrite, caller: Caller, now_ns: int) -> ClaimOutcome:

@@ -87,9 +87,8 @@ class DeviceChecker:
         server.refuses_use = self._refuses
 
     def restarted(self, who: str) -> None:
-        """A scheduler starts from a list that may lag: it may take pods that were just bound for pending ones."""
+        """A scheduler starts, from a list that may lag."""
         self._began[who] = self._timeline.now
-        self._excused |= dict.fromkeys(self._bound)
 
     # -- at every write --------------------------------------------------------------------------------------------
 
@@ -159,7 +158,7 @@ class DeviceChecker:
     def bound(self, pod: Pod, who: str) -> None:
         """One of our schedulers bound a pod."""
         self._bound[pod.metadata.uid] = pod
-        if self.shares_pods or self._began.get(who, -EXCUSED_MS) + EXCUSED_MS > self._timeline.now:
+        if self.shares_pods:
             self._excused[pod.metadata.uid] = None
         else:
             self._wrong(who, list(self._without_devices(pod, BOUND)))
@@ -174,7 +173,10 @@ class DeviceChecker:
             else:
                 yield from self._not_for(claim, pod, node, what)
         if pod_requests(pod).scalar.get(ACCELERATOR) and node is not None:
-            served = [one for one in self._server.all() if _is_extended(one, pod)]
+            # One more may have come since: a killed scheduler had asked for it.
+            named = pod.status.extended_resource_claim_status
+            name_of_claim = "" if named is None else named.resource_claim_name
+            served = [one for one in self._server.all() if _is_extended(one, pod, name_of_claim)]
             if ACCELERATOR not in node.status.allocatable and not served and self._is_old(node):
                 yield f"devices: {name} is {what} without a claim for {ACCELERATOR}"
             for claim in served:
@@ -240,9 +242,10 @@ def claims_of(pod: Pod) -> list[str | None]:
     return [None if name is None else f"{pod.metadata.namespace}/{name}" for name in names]
 
 
-def _is_extended(claim: ResourceClaim, pod: Pod) -> bool:
+def _is_extended(claim: ResourceClaim, pod: Pod, name: str = "") -> bool:
+    """Whether a claim serves the extended resources of a pod; only the one of this name, if there is a name."""
     owner = controller_of(claim.metadata)
-    is_own = owner is not None and owner.uid == pod.metadata.uid
+    is_own = owner is not None and owner.uid == pod.metadata.uid and name in ("", claim.metadata.name)
     return is_own and claim.metadata.annotations.get(CLAIM_ANNOTATION) == "true"
 
 

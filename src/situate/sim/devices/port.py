@@ -23,6 +23,7 @@ from situate.core.model.devices import (
     ResourceClaimStatus,
 )
 from situate.core.model.meta import ObjectMeta, OwnerReference, key_of
+from situate.core.model.pod import ContainerExtendedResourceRequest, Pod, PodExtendedResourceClaimStatus
 from situate.core.state.pods import timestamp_text
 from situate.loop.scheduling.port import (
     ASSIGNED,
@@ -82,6 +83,14 @@ class SimulatedClaimPort:
         claim = self._server.get(f"{namespace}/{name}")
         await self._travel()
         return claim
+
+    async def read_pod(self, ref: PodRef) -> Pod | None:
+        await self._travel()
+        if self._rng.random() < self.faults.claims_fail:
+            raise ClaimError(UNAVAILABLE)
+        pod = self._store.find(ref)
+        await self._travel()
+        return pod
 
     async def write_resource_claim(self, write: ClaimWrite) -> ClaimOutcome:
         done: asyncio.Future[ClaimOutcome] = asyncio.get_running_loop().create_future()
@@ -145,12 +154,21 @@ class SimulatedClaimPort:
                 return self._outcome(
                     key_of(write.claim.metadata), self._server.write_status(write.claim, self._status(write))
                 )
-            case ExtendedStatus(pod):
+            case ExtendedStatus(pod, name, mappings):
                 found = self._store.find(pod)
                 if found is None:
                     return ClaimOutcome(f'pods "{pod.name}" not found')
-                node = found.spec.node_name
-                return ClaimOutcome(ASSIGNED.format(pod.name, node) if node else "")
+                if node := found.spec.node_name:
+                    return ClaimOutcome(ASSIGNED.format(pod.name, node))
+                served = tuple(
+                    ContainerExtendedResourceRequest(
+                        container_name=one.container, resource_name=one.resource, request_name=one.request
+                    )
+                    for one in mappings
+                )
+                named = PodExtendedResourceClaimStatus(resource_claim_name=name, request_mappings=served)
+                self._store.put_pod(replace(found, status=replace(found.status, extended_resource_claim_status=named)))
+                return ClaimOutcome()
             case _:
                 assert_never(write)
 
