@@ -9,7 +9,7 @@ from situate.server.admission import accounts
 from situate.server.admission.accounts import MOUNTED_AT
 from situate.server.admission.chain import chain
 from situate.server.registry.cache import Cache
-from situate.server.registry.ports import Admission
+from situate.server.registry.ports import AdmissionPlugin
 from situate.server.requests import Object, Target
 from situate.server.resources import BY_KIND
 
@@ -21,7 +21,7 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(accounts, "WAIT_S", 0.001)
 
 
-def admission(cache: Cache) -> list[Admission]:
+def admission(cache: Cache) -> list[AdmissionPlugin]:
     return chain(cache, accounts=True)
 
 

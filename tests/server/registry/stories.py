@@ -9,7 +9,7 @@ import pytest
 
 from situate.server.errors import StatusError
 from situate.server.registry.cache import Cache
-from situate.server.registry.ports import Admission, TransactionExtension
+from situate.server.registry.ports import AdmissionPlugin, TransactionExtension
 from situate.server.registry.registry import Registry
 from situate.server.registry.user_admission import NOBODY, UserAdmission
 from situate.server.registry.watchers import ObjectWatch, WatchEvent
@@ -75,7 +75,7 @@ def tell(
     story: Callable[[World], Awaitable[None]],
     *,
     store: Store | None = None,
-    admission: Callable[[Cache], Sequence[Admission]] = lambda _: (),
+    admission: Callable[[Cache], Sequence[AdmissionPlugin]] = lambda _: (),
     users: Callable[[Cache], UserAdmission] = lambda _: NOBODY,
     extension: TransactionExtension | None = None,
     suffixes: Sequence[str] = (),

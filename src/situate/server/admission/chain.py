@@ -7,15 +7,17 @@ from situate.server.admission.accounts import ServiceAccounts
 from situate.server.admission.agent_reports import AgentReports
 from situate.server.admission.limits import LimitRanger
 from situate.server.admission.namespaces import NamespaceLifecycle
+from situate.server.admission.pod_security import PodSecurity
 from situate.server.admission.priority import Priority
+from situate.server.admission.runtime_class import RuntimeClasses
 from situate.server.admission.services import ServiceAddresses
 from situate.server.admission.storage import DefaultStorageClass
 from situate.server.admission.tolerations import DefaultTolerations
 from situate.server.registry.cache import Cache
-from situate.server.registry.ports import Admission
+from situate.server.registry.ports import AdmissionPlugin
 
 
-def chain(cache: Cache, profile: NodeProfile = KUBERNETES, *, accounts: bool | None = None) -> list[Admission]:
+def chain(cache: Cache, profile: NodeProfile = KUBERNETES, *, accounts: bool | None = None) -> list[AdmissionPlugin]:
     """The plugins of every server; identity adds its own. `profile`: how to treat lost nodes. `accounts`: whether a pod
     must have a ServiceAccount, as where a controller creates the account `default` of each namespace; None: no pod."""
     return [
@@ -23,8 +25,10 @@ def chain(cache: Cache, profile: NodeProfile = KUBERNETES, *, accounts: bool | N
         LimitRanger(cache),
         *([ServiceAccounts(cache, required=accounts)] if accounts is not None else []),
         AgentReports(),
+        PodSecurity(cache),
         Priority(cache),
         DefaultTolerations(profile.toleration_s),
         DefaultStorageClass(cache),
+        RuntimeClasses(cache),
         ServiceAddresses(cache),
     ]

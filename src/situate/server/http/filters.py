@@ -54,7 +54,7 @@ from situate.server.http.urls import PROXY, RequestUrl, parse_url, verb_of
 from situate.server.identity.audit.event import MAX_BODY_BYTES, AuditRecord
 from situate.server.identity.authorization.attributes import Attributes
 from situate.server.registry.store_errors import status_error
-from situate.server.registry.warning import collecting
+from situate.server.registry.warning import collect_annotations, collecting
 from situate.server.requests import Caller
 from situate.store.errors import StoreError
 
@@ -109,6 +109,7 @@ class RequestFilters:
         task = cast("asyncio.Task[object]", request.task)
         self._running[task] = state
         warnings: list[str] = []
+        collect_annotations(state.annotations)
         try:
             with collecting() as warnings:
                 response = await self._handle(request, state)
@@ -315,6 +316,7 @@ class RequestFilters:
             state.decision,
             reason,
             state.long_running,
+            annotations=state.annotations,
         )
 
     def _labels(self, state: RequestState) -> RequestLabels:

@@ -33,6 +33,8 @@ class RequestState(Struct):
     impersonator: Caller | None = None
     """The authenticated user, if it impersonates the caller."""
     decision: str = ""
+    annotations: dict[str, str] = msgspec.field(default_factory=dict)
+    """Of its event in the audit log."""
     level: str = EXEMPT
     flow: str = ""
     lane: str = ""

@@ -15,7 +15,7 @@ from situate.server.registry.cache import Cache
 from situate.server.registry.create_cache import CreateCache, RecentPods
 from situate.server.registry.event_leases import EventLeases
 from situate.server.registry.managed_fields import ManagedFieldsCache
-from situate.server.registry.ports import Admission, AuthorizeCreate, TransactionExtension
+from situate.server.registry.ports import Admission, AdmissionCheck, AuthorizeCreate, TransactionExtension
 from situate.server.registry.user_admission import NOBODY, UserAdmission
 from situate.server.resources import Resource
 from situate.store.contract import Store
@@ -30,6 +30,7 @@ class RegistryContext:
     cache: Cache
     strategies: Mapping[str, Strategy]
     admission: Sequence[Admission]
+    checks: Sequence[AdmissionCheck]
     extension: TransactionExtension | None
     authorize_create: AuthorizeCreate | None
     """None: callers may create whatever they may update."""

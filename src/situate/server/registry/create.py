@@ -88,6 +88,7 @@ async def _create_in_full(
             obj = decode()
             generated = _is_generated(obj)
             namespace = await _prepare(context, target, obj, caller, options)
+            await _check(context, target, obj, caller, options)
     finally:
         warn(warnings)
     nameless = context.strategy(target.resource).is_nameless
@@ -119,6 +120,8 @@ async def instantiate(
     for each, version in zip(context.admission, template.admission_versions, strict=True):
         if version is None:
             await each.admit("create", target, obj, None, caller)
+    for check in context.checks:
+        await check.check("create", target, obj, None, caller)
     value = template.encode(obj)
     context.cache.expect(
         key_of(target.resource, target.namespace, name), value, template.selector_values(uid, split.labels)
@@ -205,7 +208,9 @@ async def _admit(context: RegistryContext, target: Target, obj: Object, caller: 
 
 
 async def _check(context: RegistryContext, target: Target, obj: Object, caller: Caller, options: WriteOptions) -> None:
-    """Call the plugins of users that only check."""
+    """Call the plugins that only check: own ones, then those of users."""
+    for each in context.checks:
+        await each.check("create", target, obj, None, caller)
     if context.users.concerns(target.resource, target.subresource, "CREATE"):
         await context.users.validate(_request(target, obj, caller, options))
 

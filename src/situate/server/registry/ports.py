@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from msgspec import Struct
 
@@ -21,8 +21,9 @@ AuthorizeCreate: TypeAlias = Callable[[Caller, Target], None]
 authorized as an update or a patch only."""
 
 
+@runtime_checkable
 class Admission(Protocol):
-    """An admission plugin: it may change or reject a write."""
+    """An admission plugin: it may change or reject a write, before the object is validated."""
 
     async def admit(
         self, action: Action, target: Target, new: Object | None, old: Object | None, caller: Caller
@@ -37,6 +38,20 @@ class Admission(Protocol):
         Templates of another version are not used. None: it does not change such objects, so `admit` is called for every
         object made from a template.
         """
+
+
+@runtime_checkable
+class AdmissionCheck(Protocol):
+    """An admission plugin that may reject a write, or warn of it, once the object is valid and complete. It changes
+    nothing. A plugin may be both."""
+
+    async def check(
+        self, action: Action, target: Target, new: Object | None, old: Object | None, caller: Caller
+    ) -> None:
+        """Raise StatusError, or warn. Called after all of `Admission`, and for every object made from a template."""
+
+
+AdmissionPlugin: TypeAlias = Admission | AdmissionCheck
 
 
 class StatusWrite(Struct, frozen=True):

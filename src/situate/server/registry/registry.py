@@ -31,7 +31,13 @@ from situate.server.registry.managed_fields import ManagedFieldsCache
 from situate.server.registry.metadata import random_suffix
 from situate.server.registry.normalize import encode, normalize
 from situate.server.registry.patch import PatchType, patch_object
-from situate.server.registry.ports import Admission, AuthorizeCreate, TransactionExtension
+from situate.server.registry.ports import (
+    Admission,
+    AdmissionCheck,
+    AdmissionPlugin,
+    AuthorizeCreate,
+    TransactionExtension,
+)
 from situate.server.registry.stored_object import DeleteResult, ListResult, StoredObject, UpdateResult
 from situate.server.registry.update import UpdatedObject, modify, update
 from situate.server.registry.user_admission import NOBODY, UserAdmission
@@ -67,7 +73,7 @@ class Registry:
         new_uid: Callable[[], str],
         cache: Cache | None = None,
         strategies: Mapping[str, Strategy] = STRATEGIES,
-        admission: Sequence[Admission] = (),
+        admission: Sequence[AdmissionPlugin] = (),
         users: UserAdmission = NOBODY,
         extension: TransactionExtension | None = None,
         authorize_create: AuthorizeCreate | None = None,
@@ -86,7 +92,8 @@ class Registry:
             store=store,
             cache=self.cache,
             strategies=strategies,
-            admission=admission,
+            admission=[one for one in admission if isinstance(one, Admission)],
+            checks=[one for one in admission if isinstance(one, AdmissionCheck)],
             users=users,
             extension=extension,
             authorize_create=authorize_create,

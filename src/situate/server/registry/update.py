@@ -106,9 +106,9 @@ async def _update_once(
     _validate(target.subresource, strategy, new, old, causes)
     if causes:
         raise invalid(resource.kind, resource.group, stored.name, causes)
-    await _check(context, target, new, old, caller, options)
     if not target.subresource:
         warn(strategy.update_warnings(new, old) if strategy.update_warnings else strategy.warnings(new))
+    await _check(context, target, new, old, caller, options)
     # 4. Write, if anything changed.
     if last_finalizer_removed(new, old, resource.kind):
         return await _delete_finalized(context, target, stored, old, new, options.dry_run)
@@ -143,7 +143,9 @@ async def _admit(
 async def _check(
     context: RegistryContext, target: Target, new: Object, old: Object, caller: Caller, options: WriteOptions
 ) -> None:
-    """Call the plugins of users that only check."""
+    """Call the plugins that only check: own ones, then those of users."""
+    for each in context.checks:
+        await each.check("update", target, new, old, caller)
     if context.users.concerns(target.resource, target.subresource, "UPDATE"):
         await context.users.validate(_request(target, new, old, caller, options))
 

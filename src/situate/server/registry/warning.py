@@ -1,12 +1,14 @@
-"""Collects the warnings of a request, which HTTP sends as Warning headers."""
+"""Collects what a request is told beside its answer: warnings, which HTTP sends as Warning headers, and annotations of
+its event in the audit log."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextvars import ContextVar, Token
 from typing import Final
 
 _COLLECTED: Final[ContextVar[list[str] | None]] = ContextVar("warnings", default=None)
+_ANNOTATIONS: Final[ContextVar[dict[str, str] | None]] = ContextVar("annotations", default=None)
 
 
 def warn(texts: Iterable[str]) -> None:
@@ -15,6 +17,18 @@ def warn(texts: Iterable[str]) -> None:
     if collected is not None:
         known = set(collected)
         collected.extend(text for text in dict.fromkeys(texts) if text not in known)
+
+
+def annotate(annotations: Mapping[str, str]) -> None:
+    """Add annotations to the current request's event in the audit log, if it has one."""
+    collected = _ANNOTATIONS.get()
+    if collected is not None:
+        collected.update(annotations)
+
+
+def collect_annotations(into: dict[str, str]) -> None:
+    """Collect those of the current request, until its task serves another one."""
+    _ANNOTATIONS.set(into)
 
 
 class collecting:  # noqa: N801 - used as a function; every request enters it, so it is not a generator

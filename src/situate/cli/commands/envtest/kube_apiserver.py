@@ -23,7 +23,9 @@ ADMISSION: Final = {
     "DefaultStorageClass": "DefaultStorageClass",
     "DefaultTolerationSeconds": "DefaultTolerations",
     "LimitRanger": "LimitRanger",
+    "PodSecurity": "PodSecurity",
     "Priority": "Priority",
+    "RuntimeClass": "RuntimeClasses",
     "ServiceAccount": "ServiceAccounts",
 }
 """Kubernetes' names of the admission plugins that can be left out, and ours."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -53,6 +54,8 @@ class AuditRecord(Struct, frozen=True, gc=False):
     request: bytes = b""
     response: bytes | None = b""
     """None: it was sent piece by piece, and not kept."""
+    annotations: Mapping[str, str] = msgspec.field(default_factory=dict)
+    """What admission says of it."""
 
 
 class PendingEvent(NamedTuple):
@@ -123,7 +126,7 @@ def encoded(pending: PendingEvent) -> dict[str, Any]:
         event["impersonatedUser"] = _user(record.impersonated)
     if record.attributes.resource:
         event["objectRef"] = _reference(record)
-    annotations = {}
+    annotations = dict(record.annotations) if pending.stage != RECEIVED else {}
     if record.decision and pending.stage != RECEIVED:
         annotations["authorization.k8s.io/decision"] = record.decision
     if pending.stage == COMPLETE and pending.level in BODIES and record.attributes.resource and _add(event, pending):
