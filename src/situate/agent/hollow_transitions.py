@@ -7,8 +7,9 @@ import heapq
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Any, TypeAlias
+
+from msgspec import Struct
 
 from situate.agent.hollow_pods import PodTransition
 from situate.loop.fair_queue import FairQueue
@@ -16,14 +17,13 @@ from situate.loop.fair_queue import FairQueue
 Key: TypeAlias = tuple[str, str]
 
 
-@dataclass(slots=True)
-class TrackedPod:
+class TrackedPod(Struct, gc=False):
     """A pod as last seen. Every update gets a new number, which voids the transitions planned before."""
 
     uid: str
     node: str
     number: int
-    pod: dict[str, Any] = field(default_factory=dict)
+    pod: dict[str, Any] = {}
     """The whole pod, only while a transition is planned: most pods just run."""
     tries: int = 0
 

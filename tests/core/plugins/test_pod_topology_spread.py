@@ -7,6 +7,8 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from situate.core.contract import Failure
 from situate.core.model.labels import LabelSelector, LabelSelectorRequirement
@@ -15,6 +17,7 @@ from situate.core.model.node import Node
 from situate.core.model.pod import Pod, PodSpec, TopologySpreadConstraint
 from situate.core.model.workloads import Service, ServiceSpec
 from situate.core.plugins.pod_topology_spread import ZONE, PodTopologySpread
+from situate.core.plugins.support.spread_combinations import MAX_COMBINATIONS
 from situate.core.plugins.support.spread_scoring import HOSTNAME
 from situate.core.state.cluster import Cluster
 from situate.core.state.view import WORKLOADS, View
@@ -412,3 +415,35 @@ def test_the_check_under_the_systems_defaults_reads_nothing() -> None:
     view = View(cluster)
     assert SYSTEM.check(cluster.class_of(pod()), view) is None
     assert (view.reads, view.tallies_read) == (0, [])
+
+
+def assert_kept_equals_anew(cluster: Cluster, new: Pod, feasible: np.ndarray[Any, np.dtype[np.bool_]]) -> None:
+    """What is kept from one question to the next answers as what is computed for one question alone."""
+    kind = cluster.class_of(new)
+    kept, anew = (SYSTEM.score(kind, View(cluster, feasible=feasible, once=once)) for once in (False, True))
+    assert kept is not None
+    assert anew is not None
+    assert kept[feasible].tolist() == anew[feasible].tolist()
+
+
+@given(data=st.data())
+@settings(max_examples=60)
+def test_scores_kept_by_combination_equal_those_computed_anew(data: st.DataObject) -> None:
+    zones = data.draw(st.lists(st.sampled_from(("a", "b", "", None)), min_size=1, max_size=6))
+    cluster = cluster_of(*zones)
+    new = pod(*data.draw(st.permutations([soft(HOSTNAME, skew=3), soft(ZONE, skew=5)])))
+    for _ in range(data.draw(st.integers(1, 4))):
+        for _ in range(data.draw(st.integers(0, 5))):
+            bind(cluster, data.draw(st.integers(0, len(zones) - 1)))
+        feasible = np.zeros(cluster.nodes.size, np.bool_)
+        feasible[: len(zones)] = data.draw(st.lists(st.booleans(), min_size=len(zones), max_size=len(zones)))
+        assert_kept_equals_anew(cluster, new, feasible)
+
+
+def test_many_pods_on_one_node_and_many_changes_are_counted_as_well() -> None:
+    cluster = filled(cluster_of(*"ab" * 80), *range(160))
+    feasible = np.ones(cluster.nodes.size, np.bool_)
+    for node, times in ((3, 1), (159, 1), (159, 3), (7, MAX_COMBINATIONS), (8, 1)):
+        assert_kept_equals_anew(cluster, pod(soft(HOSTNAME), soft(ZONE)), feasible)
+        bind(cluster, node, times)
+    assert_kept_equals_anew(cluster, pod(soft(HOSTNAME), soft(ZONE)), feasible)

@@ -309,3 +309,25 @@ def test_a_store_that_does_not_answer_is_the_answer_of_every_new_object() -> Non
         assert all(isinstance(one, StatusError) and one.code >= 500 for one in made)
 
     tell(story, store=store)
+
+
+def test_a_pod_that_was_changed_while_pending_need_not_be_decoded_for_the_next_change() -> None:
+    made: list[Object] = []
+    found: list[Object] = []
+
+    def bound(obj: Object, held: StoredObject) -> Object:
+        made.append({**obj, "spec": {**obj["spec"], "nodeName": "n"}})
+        return made[-1]
+
+    def noted(obj: Object, held: StoredObject) -> Object:
+        found.append(obj)
+        return {**obj, "status": {"phase": "Running"}}
+
+    async def story(world: World) -> None:
+        await world.create(pod("p"))
+        target = Target(BY_KIND["v1", "Pod"], "default", "p")
+        for change in (bound, noted):
+            assert await world.registry.modify_each([Modification(target, change)]) == [None]
+        assert found[0]["spec"] is made[0]["spec"]
+
+    tell(story)

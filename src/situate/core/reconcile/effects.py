@@ -12,6 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from msgspec import Struct
+
 from situate.core.model.refs import Millis
 from situate.core.model.stored import Raw
 
@@ -21,8 +23,7 @@ BURST = 500
 Propagation: TypeAlias = Literal["Background", "Foreground", "Orphan"]
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectRef:
+class ObjectRef(Struct, frozen=True, gc=False):
     """With a uid: only the object with this uid."""
 
     api_version: str

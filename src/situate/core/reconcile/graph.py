@@ -11,7 +11,7 @@ from situate.core.model.stored import StoredMeta
 from situate.core.reconcile.effects import ObjectRef
 
 
-class OwnedObject(msgspec.Struct, frozen=True):
+class OwnedObject(msgspec.Struct, frozen=True, gc=False):
     """`resource` is the plural in paths: "pods"."""
 
     ref: ObjectRef

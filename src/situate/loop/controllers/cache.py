@@ -31,6 +31,7 @@ from situate.core.reconcile.nodes.heartbeats import Heartbeats
 from situate.core.reconcile.objects import KINDS, ObjectIndex
 from situate.core.reconcile.pods import is_finished
 from situate.core.reconcile.table import CONTROLLERS, concerned_by_change, concerned_by_node, concerns_zones
+from situate.loop.controllers.pod_specs import PodDecoder
 
 
 class ServedKind(NamedTuple):
@@ -130,6 +131,7 @@ class ControllerCache:
         self._ending: dict[str, None] = {}
         self._labels: dict[tuple[tuple[str, str], ...], Mapping[str, str]] = {}
         self._progress: dict[tuple[str, str], int] = {}
+        self._pods = PodDecoder()
 
     def renewed(self, body: bytes, now: Millis) -> list[Task]:
         """A node's lease was written. The node's controller has a timer for its expiry, and is called only if that is
@@ -152,7 +154,10 @@ class ControllerCache:
         new, problem = None, ""
         if struct is not None:
             try:
-                new = _DECODERS[served.api_version, served.kind](body)
+                if struct is ManagedPod:
+                    new = self._pods.decode(body)
+                else:
+                    new = _DECODERS[served.api_version, served.kind](body)
             except msgspec.DecodeError as error:
                 problem = str(error)
         meta: StoredMeta = (_decode_any(body) if new is None else new).metadata

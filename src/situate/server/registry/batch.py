@@ -36,6 +36,8 @@ from situate.store.transactions import At, Committed, Guard, Put, Refused, Write
 
 Prepared: TypeAlias = tuple[list[Guard], list[Write]]
 """A transaction."""
+Changed: TypeAlias = tuple[str, bytes, Object]
+"""A changed object: its key, its stored form, and the object."""
 
 
 class Modification(Struct, frozen=True, gc=False):
@@ -50,20 +52,22 @@ async def modify_each(context: RegistryContext, changes: Sequence[Modification])
     """What went wrong with each change; None: it is durable and in the cache."""
     outcomes: list[Exception | None] = [None] * len(changes)
     alone: list[int] = []
-    places: list[int] = []
+    places: list[tuple[int, Changed]] = []
     transactions: list[Prepared] = []
     for at, one in enumerate(changes):
         prepared = _prepare(context, one)
         if prepared is None:
             alone.append(at)
         else:
-            places.append(at)
-            transactions.append(prepared)
-    for at, outcome in zip(places, await _commit_each(context, transactions), strict=True):
+            places.append((at, prepared[0]))
+            transactions.append(prepared[1])
+    for (at, new), outcome in zip(places, await _commit_each(context, transactions), strict=True):
         if isinstance(outcome, Exception):
             outcomes[at] = outcome
         elif isinstance(outcome, Refused):
             alone.append(at)
+        else:
+            remember_pending(context, changes[at].target, *new)
     if alone:
         failures = await asyncio.gather(*(_alone(context, changes[at]) for at in alone), return_exceptions=True)
         for at, failure in zip(alone, failures, strict=True):
@@ -90,8 +94,8 @@ async def _alone(context: RegistryContext, one: Modification) -> None:
     await modify(context, one.target, one.change, altered=False, request=one.request)
 
 
-def _prepare(context: RegistryContext, one: Modification) -> Prepared | None:
-    """The transaction of a change; None: `modify` has to make it."""
+def _prepare(context: RegistryContext, one: Modification) -> tuple[Changed, Prepared] | None:
+    """A changed object and its transaction; None: `modify` has to make it."""
     target, request = one.target, one.request
     resource = target.resource
     stored = context.cache.get(resource, target.namespace, target.name)
@@ -120,7 +124,7 @@ def _prepare(context: RegistryContext, one: Modification) -> Prepared | None:
             extension.extend(context.cache, resource, old, new, request, guards, writes)
     except Exception:  # noqa: BLE001 - whatever it is, it is about this object: `modify` raises it again, or retries
         return None
-    return guards, writes
+    return (key, value, new), (guards, writes)
 
 
 class Creation(Struct, frozen=True, gc=False):
