@@ -15,14 +15,13 @@ from situate.core.model.eligibility import run_refusals
 from situate.core.model.ledger import allocatable_of, amounts_of, room
 from situate.core.model.node import Node
 from situate.core.model.pod import Pod
+from situate.core.model.rejections import not_eligible, out_of
 
-OUT_OF: Final = "Pod was rejected: Node didn't have enough resource: {}, requested: {}, used: {}, capacity: {}"
 MOST_CONTAINERS: Final = 100
 """How many containers of one pod a node runs: each has a shim."""
 TOO_MANY: Final = "Pod was rejected: it has {} containers, and this node runs at most {} of one pod"
 UNEXPECTED: Final = "UnexpectedAdmissionError"
 """The kubelet's reason for rejecting a pod because of an internal error."""
-NOT_ELIGIBLE: Final = "Pod was rejected: {}"
 
 
 def rejection(
@@ -34,16 +33,11 @@ def rejection(
         return TerminationReason(UNEXPECTED, TOO_MANY.format(count, MOST_CONTAINERS))
     wanted = msgspec.convert(pod, Pod)
     if node is not None and (reasons := run_refusals(wanted, msgspec.convert(node, Node))):
-        reason = "TaintToleration" if "taint" in reasons[0] else "NodeAffinity"
-        return TerminationReason(reason, NOT_ELIGIBLE.format("; ".join(reasons)))
+        return TerminationReason(*not_eligible(reasons))
     used: dict[str, int] = {}
     for other in others:
         for resource, amount in amounts_of(msgspec.convert(other, Pod)).items():
             used[resource] = used.get(resource, 0) + amount
     has = allocatable_of(msgspec.convert({"metadata": {"name": "own"}, "status": {"allocatable": allocatable}}, Node))
     short = room(has, used, amounts_of(wanted))
-    if not short:
-        return None
-    first = short[0]
-    text = OUT_OF.format(first.resource, first.asked, first.allocatable - first.free, first.allocatable)
-    return TerminationReason(f"OutOf{first.resource}", text)
+    return TerminationReason(*out_of(short[0])) if short else None

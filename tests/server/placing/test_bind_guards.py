@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from server.placing.test_bind_transaction import DAEMON
 from server.placing.test_binding import lease, refusal
 from server.placing.world import World, tell
 from situate.agent.control_plane import LeaseRenewal
@@ -422,6 +423,6 @@ def test_a_snapshot_that_another_server_wrote_is_read() -> None:
         await other.pod("b", nodeName="n1")
         await other.registry.aclose()
         await world.registry.cache.wait_until_fresh()
-        assert "no room" in (await refusal(world.pod("c", nodeName="n1"))).message
+        assert "no room" in (await refusal(world.pod("c", nodeName="n1", metadata=DAEMON))).message
 
     tell(story)

@@ -23,6 +23,13 @@ def owned_by(kind: str, name: str = "o", uid: str = "o") -> dict[str, Any]:
 
 
 DAEMON = owned_by("DaemonSet")
+
+
+async def no_room(world: World, name: str) -> str:
+    """Why a pod of a controller is not created on n1."""
+    return (await refusal(world.pod(name, nodeName="n1", metadata=DAEMON))).message
+
+
 MIRROR = {"annotations": {"kubernetes.io/config.mirror": "x"}}
 
 
@@ -66,12 +73,11 @@ def test_what_is_told_of_a_snapshot_and_a_decision_is_what_would_be_read(tell: T
 @pytest.mark.parametrize(
     "meta",
     [
-        pytest.param({}, id="of a user"),
         pytest.param(DAEMON, id="of a DaemonSet"),
         pytest.param(MIRROR, id="of a node itself"),
     ],
 )
-def test_a_pod_that_names_a_full_node_is_refused_with_the_amounts(tell: Tell, meta: dict[str, Any]) -> None:
+def test_a_controllers_pod_that_names_a_full_node_is_refused_with_the_amounts(tell: Tell, meta: dict[str, Any]) -> None:
     async def story(world: World) -> None:
         await world.node(cpu="4")
         await world.pod("a", cpu="3", nodeName="n1")
@@ -85,9 +91,76 @@ def test_a_pod_that_names_a_full_node_is_refused_with_the_amounts(tell: Tell, me
     tell(story)
 
 
-def test_a_pod_that_names_a_node_that_is_not_there_is_refused(tell: Tell) -> None:
+@pytest.mark.parametrize(
+    "fields, reason, message",
+    [
+        pytest.param(
+            {"nodeName": "n9"},
+            "InvalidNodeInfo",
+            'Pod was rejected: node "n9" not found',
+            id="a node that is not there",
+        ),
+        pytest.param(
+            {"cpu": "2"},
+            "OutOfcpu",
+            "Pod was rejected: Node didn't have enough resource: cpu, requested: 2000, used: 3000, capacity: 4000",
+            id="a full node",
+        ),
+        pytest.param(
+            {"ports": [{"containerPort": 1, "hostPort": 80}]},
+            "NodePorts",
+            "Pod was rejected: Predicate NodePorts failed: host ports TCP/80 are taken",
+            id="a node with its port in use",
+        ),
+        pytest.param(
+            {"nodeSelector": {"disk": "fast"}},
+            "NodeAffinity",
+            "Pod was rejected: its labels do not have disk=fast, which the pod's nodeSelector asks for",
+            id="a node without its label",
+        ),
+    ],
+)
+def test_a_users_pod_that_names_a_node_that_cannot_run_it_is_stored_as_failed(
+    tell: Tell, fields: dict[str, Any], reason: str, message: str
+) -> None:
     async def story(world: World) -> None:
-        assert (await refusal(world.pod(nodeName="n9"))).code == 409
+        await world.node(cpu="4")
+        await world.pod("a", cpu="3", nodeName="n1", ports=[{"containerPort": 1, "hostPort": 80}])
+        made = (await world.pod("b", **{"nodeName": "n1", **fields})).object(PODS)
+        assert made == world.read("b")
+        status = made["status"]
+        assert (status["phase"], status["reason"], status["message"]) == ("Failed", reason, message)
+        assert world.on() == ["a"], "it takes no room"
+        decision = world.decision("b")
+        assert decision is not None
+        assert decision.phase == "failed"
+        assert (await witnessed(world.store)).problems == []
+        await world.delete_pod("b")
+        assert world.on() == ["a"]
+        assert world.decision("b") is None
+
+    tell(story)
+
+
+def test_of_pods_from_one_template_those_that_find_no_room_have_failed(tell: Tell) -> None:
+    async def story(world: World) -> None:
+        await world.node(cpu="2")
+        for name in ("a", "b", "c", "d"):
+            await world.pod(name, nodeName="n1")
+        assert world.on() == ["a", "b"]
+        assert [world.read(name)["status"]["phase"] for name in ("b", "c", "d")] == ["Pending", "Failed", "Failed"]
+        assert [world.held(name).values for name in ("c", "d")] == [world.held("c").values] * 2
+
+    tell(story)
+
+
+def test_when_the_room_goes_between_the_look_and_the_commit_the_pod_has_failed(tell: Tell) -> None:
+    async def story(world: World) -> None:
+        await world.node(cpu="1")
+        await asyncio.gather(*(world.pod(name, nodeName="n1") for name in ("a", "b", "c")))
+        phases = [world.read(name)["status"]["phase"] for name in ("a", "b", "c")]
+        assert sorted(phases) == ["Failed", "Failed", "Pending"]
+        assert len(world.on()) == 1
 
     tell(story)
 
@@ -114,7 +187,7 @@ def test_a_pod_that_is_going_holds_its_room_until_it_is_gone(tell: Tell) -> None
         await world.pod("a", nodeName="n1")
         await world.report("a", "Running")
         await world.delete_pod("a", grace_s=30)
-        assert "no room" in (await refusal(world.pod("b", nodeName="n1"))).message
+        assert "no room" in await no_room(world, "b")
         await world.delete_pod("a", grace_s=0)
         await world.pod("b", nodeName="n1")
         assert world.on() == ["b"]
@@ -130,9 +203,12 @@ def test_when_a_node_shrinks_nobody_leaves_and_nobody_comes_until_there_is_room(
             await world.pod(name, nodeName="n1")
         await world.report_node("n1", {"cpu": "2", "memory": "8Gi", "pods": "10"})
         assert world.on() == ["a", "b", "c"]
-        assert "cpu: asked 1, free -1, allocatable 2" in (await refusal(world.pod("d", nodeName="n1"))).message
+        assert (
+            "cpu: asked 1, free -1, allocatable 2"
+            in (await refusal(world.pod("d", nodeName="n1", metadata=DAEMON))).message
+        )
         await world.delete_pod("a")
-        assert "free 0" in (await refusal(world.pod("d", nodeName="n1"))).message
+        assert "free 0" in await no_room(world, "d")
         await world.delete_pod("b")
         await world.pod("d", nodeName="n1")
         assert world.on() == ["c", "d"]
@@ -148,7 +224,7 @@ def test_the_snapshot_of_a_deleted_node_stays_until_its_last_pod_is_gone(tell: T
         await world.registry.delete(Target(NODES, "", "n1"), SYSTEM)
         assert world.on() == ["p"]
         await world.node(cpu="1")
-        assert "no room" in (await refusal(world.pod("q", nodeName="n1"))).message, "the old one is there still"
+        assert "no room" in await no_room(world, "q"), "the old one is there still"
         await world.registry.delete(Target(NODES, "", "n1"), SYSTEM)
         await world.delete_pod("p")
         assert world.registry.cache.get(NODE_SNAPSHOTS, "", "n1") is None
@@ -338,7 +414,7 @@ def test_what_a_crash_leaves_is_whole(tell: Tell) -> None:
         other = World(world.store)
         await other.registry.start()
         await other.pod("b", nodeName="n1")
-        assert "no room" in (await refusal(other.pod("c", nodeName="n1"))).message
+        assert "no room" in await no_room(other, "c")
         await other.report("a", "Succeeded")
         await other.registry.aclose()
         await world.registry.cache.wait_until_fresh()

@@ -203,6 +203,9 @@ class Locking:
         wanted = "locked" in (after or {}).get("metadata", {}).get("labels", {})
         return self.lock_of if wanted else None
 
+    def settled(self, cache: Cache, resource: Resource, before: Object | None, after: Object) -> Object:
+        return after
+
     def extend(
         self,
         cache: Cache,

@@ -240,6 +240,9 @@ class Ledger:
     def lock(self, resource: Resource, before: Object | None, after: Object | None, request: object) -> None:
         return None
 
+    def settled(self, cache: Cache, resource: Resource, before: Object | None, after: Object) -> Object:
+        return after
+
     def extend(
         self,
         cache: Cache,

@@ -1,7 +1,8 @@
 """Extends the transaction of every write of a pod or a node with the node's ledger and the pod's decision.
 `device_transaction` does it for claims.
 
-    a pod comes to a node (created there, or bound)      snapshot + pod, decision `bound`; 409 if there is no room
+    a pod comes to a node (created there, or bound)      snapshot + pod, decision `bound`; 409 if there is no room,
+                                                         or stored as Failed: see `settled`
     it ends, or is gone                                  snapshot - pod; decision moves on, or goes with the pod
     its phase changes                                    decision moves on; 409 if that is illegal
     a node is created                                    an empty snapshot
@@ -24,25 +25,20 @@ from typing import Final
 
 import msgspec
 
-from situate.core.model.annotations import GPU_DEVICES
-from situate.core.model.eligibility import bind_refusals, run_refusals
 from situate.core.model.ledger import (
-    Amounts,
     Ledger,
     LedgerPod,
     add,
     allocatable_of,
     amounts_of,
-    gpus_of,
     ports_of,
     remove,
     room,
-    taken_gpus,
     taken_ports,
 )
-from situate.core.model.node import Node
 from situate.core.model.pod import Pod
 from situate.core.reconcile.nodes.fencing import KUBERNETES, NodeProfile
+from situate.server.kinds.core.pod.spec import MIRROR
 from situate.server.placing import decisions, snapshots
 from situate.server.placing.decisions import PLACEMENT_DECISIONS, PlacementDecision
 from situate.server.placing.demands import DemandCache
@@ -50,11 +46,11 @@ from situate.server.placing.device_transaction import DeviceTransactions
 from situate.server.placing.ledger_repair import forget_pod, read_decision, read_snapshot
 from situate.server.placing.node_locks import NodeLocks
 from situate.server.placing.phases import holds_node, legal, phase_of, returns_from_end
+from situate.server.placing.places import SeenNode, find_place
 from situate.server.placing.refusals import (
+    NodeRefusedError,
     clashes,
     full,
-    ineligible,
-    no_node,
     not_again,
     stale_report,
     stale_term,
@@ -89,14 +85,6 @@ DECISIONS: Final = 1_024
 """How many decisions just written to cache: about as many as there are pods between their bind and their start."""
 
 
-class _Seen(msgspec.Struct, frozen=True):
-    """A node, decoded."""
-
-    revision: int
-    node: Node
-    allocatable: Amounts
-
-
 class BindTransactions:
     """The TransactionExtension of one registry. It caches only decoded objects."""
 
@@ -111,7 +99,7 @@ class BindTransactions:
         self._wall_ns = wall_ns
         self._new_uid = new_uid
         self._ledgers: OrderedDict[str, tuple[bytes, SnapshotMetadata, Ledger]] = OrderedDict()
-        self._nodes: OrderedDict[str, _Seen] = OrderedDict()
+        self._nodes: OrderedDict[str, SeenNode] = OrderedDict()
         self._decisions: OrderedDict[str, tuple[bytes, PlacementDecision]] = OrderedDict()
         """Those just written, by key: the next write of the pod, most often its first status, need not decode it."""
         self._lease = (0, 0)
@@ -137,6 +125,23 @@ class BindTransactions:
             self._extend_node_write(cache, before, after, guards, writes)
         elif resource.kind == "ResourceClaim":
             self._devices.extend(cache, before, after, guards, writes)
+
+    def settled(self, cache: CacheReader, resource: Resource, before: Object | None, after: Object) -> Object:
+        """A new pod that names a node which cannot run it has failed. One of a controller, or of the node itself, is
+        refused instead, by `extend`: they would replace it without end."""
+        if before is not None or resource.kind != "Pod" or resource.group or not (node := holds_node(after)):
+            return after
+        meta = after["metadata"]
+        if MIRROR in (meta.get("annotations") or {}):
+            return after
+        if any(owner.get("controller") for owner in meta.get("ownerReferences") or ()):
+            return after
+        try:
+            find_place(self, cache, after, node, after, bind=False)
+        except NodeRefusedError as no:
+            said = {"phase": "Failed", **no.rejection._asdict(), "startTime": self.now()}
+            return {**after, "status": {**after.get("status", {}), **said}}
+        return after
 
     def forget(
         self,
@@ -239,11 +244,11 @@ class BindTransactions:
             self._lease = (lease.revision, lease.object(LEASES).get("spec", {}).get("leaseTransitions", 0))
         return self._lease[1]
 
-    def node(self, held: StoredObject) -> _Seen:
+    def node(self, held: StoredObject) -> SeenNode:
         seen = self._nodes.get(held.name)
         if seen is None or seen.revision != held.revision:
             node = decode_node(held.value)
-            seen = self._nodes[held.name] = _Seen(held.revision, node, allocatable_of(node))
+            seen = self._nodes[held.name] = SeenNode(held.revision, node, allocatable_of(node))
             if len(self._nodes) > REMEMBERED:
                 self._nodes.popitem(last=False)
         return seen
@@ -349,31 +354,13 @@ class _PodWrite:
         request = self._request if self._request is not None and self._request.binds else None
         if request is not None:
             self._check_term(request)
-        found = self._cache.get(NODES, "", node)
-        if found is None:
-            raise no_node(self._name, node, bind=request is not None)
-        seen = self._transactions.node(found)
         # A bind adds the node's name to the spec and nothing else, so the cached demand of the old spec holds.
         judged = after if request is None or self._before is None else self._before
-        demand = self._transactions.demands.of_pod(judged)
-        refusals = (run_refusals if request is None else bind_refusals)(demand.pod, seen.node)
-        if refusals:
-            raise ineligible(self._name, node, refusals, bind=request is not None)
-        held = self._cache.get(NODE_SNAPSHOTS, "", node)
-        if held is None:
-            identity, ledger, revision = self._transactions.identity(node), Ledger(), ABSENT
-        else:
-            identity, ledger = self._transactions.ledger(held)
-            revision = Revision(held.revision)
-        gpus = gpus_of(msgspec.convert(after, Pod)) if GPU_DEVICES in after["metadata"].get("annotations", ()) else ()
-        if short := room(seen.allocatable, ledger.allocated, demand.amounts) + taken_gpus(ledger, gpus):
-            raise full(self._name, node, short, bind=request is not None)
-        if taken := taken_ports(ledger, demand.ports):
-            raise clashes(self._name, node, taken, bind=request is not None)
-        self._guards.append(At(found.key, Revision(found.revision)))
-        bound = LedgerPod(self._namespace, self._name, self._uid, version, demand.ports, gpus)
-        self._put_snapshot(node, identity, add(ledger, bound, demand.amounts), revision)
-        return str(revision)
+        place = find_place(self._transactions, self._cache, after, node, judged, bind=request is not None)
+        self._guards.append(At(place.node.key, Revision(place.node.revision)))
+        bound = LedgerPod(self._namespace, self._name, self._uid, version, place.demand.ports, place.gpus)
+        self._put_snapshot(node, place.identity, add(place.ledger, bound, place.demand.amounts), place.revision)
+        return str(place.revision)
 
     def _remove_from_node(self) -> None:
         """Remove the pod from its node's ledger."""

@@ -8,6 +8,7 @@ from http import HTTPStatus
 from typing import Final
 
 from situate.core.model.ledger import LedgerPod, Port, Short
+from situate.core.model.rejections import NodeRejection, not_eligible, out_of, ports_taken, unknown_node
 from situate.core.reconcile.nodes.reports import REPORT
 from situate.server.errors import Cause, StatusError
 
@@ -18,6 +19,14 @@ TAKEN: Final = "DeviceTaken"
 STALE_REPORT: Final = "StaleReport"
 DUPLICATE_REPORT: Final = "DuplicateReport"
 ASSIGNED, DELETING, GATED = "AlreadyAssigned", "BeingDeleted", "SchedulingGated"
+
+
+class NodeRefusedError(StatusError):
+    """A node cannot have a pod. `rejection`: what its kubelet would say of it."""
+
+    def __init__(self, no: StatusError, rejection: NodeRejection) -> None:
+        super().__init__(no.code, no.reason, no.message, kind=no.kind, name=no.name, causes=no.causes)
+        self.rejection = rejection
 
 
 def _refused(pod: str, why: str, reason: str, causes: Sequence[Cause] = (), *, bind: bool = True) -> StatusError:
@@ -70,25 +79,27 @@ def stale_term(pod: str, asked: int, found: int | None) -> StatusError:
     return _refused(pod, f"term {asked} is stale: {now}", STALE_TERM)
 
 
-def no_node(pod: str, node: str, *, bind: bool) -> StatusError:
-    return _refused(pod, f'node "{node}" not found', INELIGIBLE, bind=bind)
+def no_node(pod: str, node: str, *, bind: bool) -> NodeRefusedError:
+    return NodeRefusedError(_refused(pod, f'node "{node}" not found', INELIGIBLE, bind=bind), unknown_node(node))
 
 
-def ineligible(pod: str, node: str, refusals: Sequence[str], *, bind: bool) -> StatusError:
+def ineligible(pod: str, node: str, refusals: Sequence[str], *, bind: bool) -> NodeRefusedError:
     causes = [Cause("spec.nodeName", one, INELIGIBLE) for one in refusals]
-    return _refused(pod, f'node "{node}" is not eligible: {"; ".join(refusals)}', INELIGIBLE, causes, bind=bind)
+    no = _refused(pod, f'node "{node}" is not eligible: {"; ".join(refusals)}', INELIGIBLE, causes, bind=bind)
+    return NodeRefusedError(no, not_eligible(refusals))
 
 
-def full(pod: str, node: str, short: Sequence[Short], *, bind: bool) -> StatusError:
+def full(pod: str, node: str, short: Sequence[Short], *, bind: bool) -> NodeRefusedError:
     causes = [Cause(one.resource, str(one), FULL) for one in short]
     why = f'node "{node}" has no room: {"; ".join(map(str, short))}'
-    return _refused(pod, why, FULL, causes, bind=bind)
+    return NodeRefusedError(_refused(pod, why, FULL, causes, bind=bind), out_of(short[0]))
 
 
-def clashes(pod: str, node: str, taken: Sequence[tuple[Port, LedgerPod]], *, bind: bool) -> StatusError:
+def clashes(pod: str, node: str, taken: Sequence[tuple[Port, LedgerPod]], *, bind: bool) -> NodeRefusedError:
     each = [f"host port {port} is taken by pod {by.key}" for port, by in taken]
     causes = [Cause("hostPort", one, FULL) for one in each]
-    return _refused(pod, f'node "{node}" has no room: {"; ".join(each)}', FULL, causes, bind=bind)
+    no = _refused(pod, f'node "{node}" has no room: {"; ".join(each)}', FULL, causes, bind=bind)
+    return NodeRefusedError(no, ports_taken(port for port, _ in taken))
 
 
 def device_taken(claim: str, why: Sequence[str]) -> StatusError:

@@ -64,6 +64,10 @@ class StatusWrite(Struct, frozen=True):
 class TransactionExtension(Protocol):
     """What must hold, and what is written, in the same transaction as an object."""
 
+    def settled(self, cache: Cache, resource: Resource, before: Object | None, after: Object) -> Object:
+        """The object to store in the place of `after`, which it leaves alone. Called before quotas count it, for each
+        write by a request of a resource in `transaction.EXTENDED`, and again for each retry."""
+
     def extend(
         self,
         cache: Cache,

@@ -54,6 +54,10 @@ async def commit(
     must not have changed. `value`: the stored form of `new`, if known. `request`: see `TransactionExtension`.
     """
     key = key_of(target.resource, target.namespace, name)
+    if new is not None and context.extension is not None and target.resource.stored_as in EXTENDED:
+        settled = context.extension.settled(context.cache, target.resource, old, new)
+        if settled is not new:
+            new, value = settled, None
     guards: list[Guard] = [At(key, Revision(before.revision) if before else ABSENT)]
     if unchanged is not None:
         guards.append(At(unchanged.key, Revision(unchanged.revision)))
