@@ -169,6 +169,7 @@ FOUND_IN: dict[str, int] = {
     "one claim serves all pods of a class": 7,
     "a claim that an earlier attempt left stays": 21,
     "a claim that others gave back is believed to be reserved": 11,
+    "claims are taken from a pod that was bound unseen": 21,
     "devices that are given back wake nobody": 4,
 }
 """The world in which each bug was found last: where it is looked for first, to save time. Any other will do as well.

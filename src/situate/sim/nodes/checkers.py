@@ -15,6 +15,7 @@ import msgspec
 
 from situate.core.reconcile.nodes.fencing import NodeProfile
 from situate.core.reconcile.nodes.reports import ACKNOWLEDGED
+from situate.sim.nodes.claim_checker import CLAIMS, ClaimChecker
 from situate.sim.nodes.pod_counts import PodCountChecker
 from situate.sim.nodes.run_log import RunLog
 from situate.sim.nodes.virtual_time import EPOCH_S, DriftingClock, VirtualLoop
@@ -117,6 +118,7 @@ class NodeCheckers:
         self._server = ServerTimes(DriftingClock())
         """The server that wrote last."""
         self.pod_counts = PodCountChecker(loop, log)
+        self.claims = ClaimChecker(log, self.running)
         self._known: dict[str, str] = {}
         self._versions: dict[tuple[str, int], int] = {}
         self._acknowledged: dict[str, int] = {}
@@ -174,6 +176,8 @@ class NodeCheckers:
                 self._pod(write.key.removeprefix(PODS), _decode(write.value))
             elif isinstance(write, Put) and write.key.startswith(LEASES):
                 self._lease(write.key.removeprefix(LEASES), write.value)
+            elif isinstance(write, Put) and write.key.startswith(CLAIMS):
+                self.claims.written(write.key, write.value)
             elif isinstance(write, Put):
                 self.pod_counts.workload(write.key, write.value)
             elif isinstance(write, Delete):
@@ -197,6 +201,8 @@ class NodeCheckers:
         elif key.startswith(PODS):
             self._log.record(f"pod {key.removeprefix(PODS)} is gone")
             self._stopped(self.pods.pop(key.removeprefix(PODS), None))
+        elif key.startswith(CLAIMS):
+            self.claims.gone(key)
         else:
             self.pod_counts.gone(key)
 
@@ -280,6 +286,8 @@ class NodeCheckers:
         else:
             self._stopped(before)
         self._tell(before, new)
+        if node and (before is None or before.uid != new.uid or not before.node):
+            self.claims.bound(new)
         targets = [c.get("reason") for c in status.get("conditions", ()) if c["type"] == "DisruptionTarget"]
         if BY_TAINT in targets:
             known = None if before is None or before.uid != new.uid else before.targeted_at

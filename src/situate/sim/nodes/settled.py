@@ -21,6 +21,7 @@ def unsettled(
         *_nodes(checkers, machines),
         *_pods(checkers),
         *_running(checkers),
+        *checkers.claims.left({pod.uid for pod in checkers.pods.values() if pod.phase not in ENDED}),
         *_workloads(checkers, users, control_plane),
     ]
 

@@ -38,6 +38,8 @@ class DesiredWorkload:
     replicas: int
     moves: bool = True
     """Its pods run elsewhere when their node is lost."""
+    most: int = 6
+    """Users scale it to so many at most."""
 
 
 class Users:
@@ -70,23 +72,35 @@ class Users:
     async def begin(self) -> None:
         rng = self._rng
         for number in range(rng.randint(1, 2)):
-            await self._make("Deployment", f"web-{number}", rng.randint(2, 6))
+            await self.make("Deployment", f"web-{number}", rng.randint(2, 6))
         for number in range(rng.randint(1, 2)):
-            await self._make("StatefulSet", f"db-{number}", rng.randint(1, 4))
+            await self.make("StatefulSet", f"db-{number}", rng.randint(1, 4))
         if rng.random() < 0.5:
-            await self._make("Job", "job", rng.randint(1, 4))
+            await self.make("Job", "job", rng.randint(1, 4))
         for number in range(rng.randint(0, 2)):
-            await self._make("Pod", f"lone-{number}", 1, moves=False)
+            await self.make("Pod", f"lone-{number}", 1, moves=False)
         for number in range(rng.randint(0, 2)):
-            await self._make("Pod", f"moving-{number}", 1)
+            await self.make("Pod", f"moving-{number}", 1)
 
-    async def _make(self, kind: str, name: str, replicas: int, *, moves: bool = True) -> None:
+    async def make(
+        self,
+        kind: str,
+        name: str,
+        replicas: int,
+        *,
+        moves: bool = True,
+        most: int = 6,
+        more: Callable[[Object], None] | None = None,
+    ) -> None:
+        """`more` adds to the spec of its pods."""
         self._log.record(f"users create {kind} {name} with {replicas}")
         body = self._body(kind, name, replicas)
+        if more is not None:
+            more(body["spec"] if kind == "Pod" else body["spec"]["template"]["spec"])
         resource = RESOURCES[kind]
         if kind == "Pod" and moves:
             body["metadata"]["annotations"] = {REBIND: "true"}
-        self.workloads[name] = DesiredWorkload(kind, name, replicas, moves)
+        self.workloads[name] = DesiredWorkload(kind, name, replicas, moves, most)
         await self.do(lambda registry: registry.create(Target(resource, SPACE), body, SYSTEM))
 
     def _body(self, kind: str, name: str, replicas: int) -> Object:
@@ -137,7 +151,7 @@ class Users:
         one = self._rng.choice([each for each in self.workloads.values() if each.kind in ("Deployment", "StatefulSet")])
         match self._rng.choice(["scale", "scale", "roll", "delete"]):
             case "scale":
-                one.replicas = self._rng.randint(1, 6)
+                one.replicas = self._rng.randint(1, one.most)
                 self._log.record(f"users scale {one.name} to {one.replicas}")
                 # The value at the time of the request: other changes may have come while this one waited.
                 await self._patch(RESOURCES[one.kind], one.name, lambda: {"spec": {"replicas": one.replicas}})

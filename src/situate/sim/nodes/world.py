@@ -20,6 +20,7 @@ from situate.agent import host
 from situate.core.reconcile.nodes.fencing import FAST, KUBERNETES, NodeProfile
 from situate.sim.nodes.checkers import ZONE, NodeCheckers
 from situate.sim.nodes.control_plane import SimulatedControlPlane
+from situate.sim.nodes.devices import SHARE, DeviceDriver, DeviceWorkloads
 from situate.sim.nodes.faults import KINDS, FaultInjector, FaultKinds
 from situate.sim.nodes.machine import Machine, facts_of
 from situate.sim.nodes.network import Link, NetworkFaults
@@ -65,6 +66,8 @@ class NodeWorldResult:
     given_up: int
     restarts: int
     settled_s: float
+    allocations: int
+    """How often devices were given to a claim."""
     recovered_s: float
     """How long after the loss of a machine everything that may move ran again."""
     minutes: float
@@ -76,11 +79,13 @@ def run(
     *,
     kinds: Collection[str] | None = None,
     profile: NodeProfile | None = None,
+    devices: bool | None = None,
 ) -> NodeWorldResult:
-    """The same seed gives the same log. `kinds` of fault and `profile` are drawn unless given."""
+    """The same seed gives the same log. `kinds` of fault, `profile` and whether there are `devices` are drawn unless
+    given."""
     loop = VirtualLoop()
     with interposed(loop), _uncollected(), _directory() as directory:
-        world = _World(loop, seed, directory, trace, kinds, profile)
+        world = _World(loop, seed, directory, trace, kinds, profile, devices)
         try:
             with _machines_alike({one.directory: one for one in world.machines}):
                 return loop.run_until_complete(world.play())
@@ -98,6 +103,7 @@ class _World:
         trace: Callable[[str], None] | None,
         kinds: Collection[str] | None,
         profile: NodeProfile | None,
+        devices: bool | None,
     ) -> None:
         ACTOR.set(loop.world)
         rng = Random(seed)  # noqa: S311 - it is to be guessed
@@ -129,6 +135,10 @@ class _World:
         self.pods = 0
         self._loss = _rng(rng)
         self.lost: Machine | None = None
+        own = Random(f"devices {seed}")  # noqa: S311
+        has_devices = own.random() < SHARE if devices is None else devices
+        self.device_workloads = DeviceWorkloads(self.users, own) if has_devices else None
+        self.drivers = [DeviceDriver(one) for one in self.machines] if has_devices else []
 
     def _machine(self, name: str, zone: str, rng: Random, directory: Path) -> Machine:
         link = Link(self.loop, self.control_plane, self.kinds.network_faults(rng), _rng(rng))
@@ -152,7 +162,11 @@ class _World:
         self.control_plane.begin()
         for one in self.machines:
             one.power_on()
+        for driver in self.drivers:
+            driver.begin()
         await self.users.begin()
+        if self.device_workloads is not None:
+            await self.device_workloads.begin()
         await asyncio.sleep(BEGIN_S)
         keeping = asyncio.create_task(self.faults.keep_disks())
         await self.faults.play(self.lasts_s)
@@ -160,6 +174,8 @@ class _World:
         settled_s = await self._settle()
         recovered_s = 0.0 if self.log.violations else await self._lose_one()
         outcome = self._outcome(settled_s, recovered_s)
+        for driver in self.drivers:
+            await driver.end()
         for one in self.machines:
             await one.kill_agent()
         await self.control_plane.kill()
@@ -233,6 +249,7 @@ class _World:
             servers=len(self.control_plane.servers),
             restarts=self.control_plane.restarts - len(self.control_plane.servers),
             settled_s=settled_s,
+            allocations=self.checkers.claims.allocations,
             recovered_s=recovered_s,
             minutes=self.loop.now / 60,
         )

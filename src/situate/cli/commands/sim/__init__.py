@@ -56,8 +56,6 @@ def sim(
         raise click.UsageError("--trace is for one world; give it with --seed")
     if seeds is None:
         seeds = range(seed or 0, (seed or 0) + 1)
-    if nodes and devices:
-        raise click.UsageError("--devices is for the scheduler's worlds, not for those with --nodes")
     if not nodes:
         with without_logs():
             failed = play(scheduler_worlds(steps, devices=devices), seeds, workers, trace=trace)
@@ -67,7 +65,7 @@ def sim(
         from situate.cli.commands.sim.nodes import node_worlds
 
         with without_logs():
-            failed = play(node_worlds(), seeds, workers, trace=trace)
+            failed = play(node_worlds(devices=devices), seeds, workers, trace=trace)
     ctx.exit(1 if failed else 0)
 
 
