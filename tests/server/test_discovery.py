@@ -99,3 +99,12 @@ def test_a_document_that_is_the_same_has_the_same_tag() -> None:
 def test_what_is_not_served_has_no_document() -> None:
     assert Discovery(SERVED).plain("/apis/foo", "") is None
     assert Discovery(SERVED).aggregated("/api", "v9") is None
+
+
+def test_a_row_has_the_hash_of_the_stored_version_as_kube_apiserver_computes_it() -> None:
+    by_name = {row["name"]: row for row in plain("/api/v1")["resources"]}
+    assert by_name["pods"]["storageVersionHash"] == "xPOwRZ+Yhw8="
+    assert "storageVersionHash" not in by_name["bindings"]
+    assert "storageVersionHash" not in by_name["pods/status"]
+    events = next(row for row in plain("/apis/events.k8s.io/v1")["resources"] if row["name"] == "events")
+    assert events["storageVersionHash"] == by_name["events"]["storageVersionHash"]

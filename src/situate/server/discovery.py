@@ -6,6 +6,7 @@ ETag). Documents are encoded once.
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -38,6 +39,7 @@ GROUPS: Final = (
 )
 """In kube-apiserver's order, which resolves short names. Other groups follow in the order of the table."""
 _STABLE: Final = {"": 0, "beta": 1, "alpha": 2}
+_HASH_BYTES: Final = 8
 _CONNECT: Final = ("create", "get")
 _PROXY: Final = ("create", "delete", "get", "patch", "update")
 _SUBRESOURCES: Final[Mapping[str, tuple[str, str, str, tuple[str, ...]]]] = {
@@ -175,7 +177,15 @@ def _row(one: Resource) -> dict[str, Any]:
         row["shortNames"] = one.short_names
     if one.categories:
         row["categories"] = one.categories
+    if one.stored:
+        row["storageVersionHash"] = _storage_version_hash(one)
     return row
+
+
+def _storage_version_hash(one: Resource) -> str:
+    """Equal for resources that are stored in the same form."""
+    stored = f"{one.stored_as.partition('/')[0]}/{one.storage_version}/{one.kind}"
+    return base64.b64encode(hashlib.sha256(stored.encode()).digest()[:_HASH_BYTES]).decode()
 
 
 def _subresource_row(one: Resource, name: str) -> dict[str, Any]:

@@ -36,6 +36,7 @@ class StatusError(Exception):
         uid: str = "",
         causes: Sequence[Cause] = (),
         retry_after_s: int = 0,
+        with_details: bool = False,
     ) -> None:
         super().__init__(message)
         self.code = code
@@ -48,6 +49,8 @@ class StatusError(Exception):
         self.uid = uid
         self.causes = tuple(causes)
         self.retry_after_s = retry_after_s
+        self.with_details = with_details
+        """Even if they are empty: kubectl debug reads them of a path that is not served."""
         self.continue_to = ""
         """For metadata.continue: a token to continue an expired list with the newest state."""
 
@@ -70,7 +73,7 @@ class StatusError(Exception):
             "message": self.message,
             "reason": self.reason,
         }
-        if details:
+        if details or self.with_details:
             body["details"] = details
         body["code"] = self.code
         return body

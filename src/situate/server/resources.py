@@ -16,7 +16,7 @@ BY_PATH: Final[Mapping[tuple[str, str, str], Resource]] = {
 
 
 def served_by(version: str) -> tuple[Resource, ...]:
-    """The resources that a server of this version of Kubernetes has: "1.37", or "v1.37.1-situate"."""
+    """The resources that a server of this version of Kubernetes has: "1.37", or "v1.37.1"."""
     minor = _minor(version)
     return tuple(one for one in RESOURCES if not one.since or _minor(one.since) <= minor)
 

@@ -3,11 +3,12 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from core.reconcile.world import Raw, World, manifest, template
 from situate.core.model.batch import CronJob
 from situate.core.reconcile.cronjob import cron_job
-from situate.core.reconcile.effects import CreateObject
+from situate.core.reconcile.effects import CreateObject, RecordEvent
 
 MINUTE = 60
 
@@ -132,6 +133,17 @@ def test_in_a_time_zone_that_is_not_known_nothing_is_started() -> None:
     world = started(timeZone="Mars/Olympus")
     minutes(world, 2)
     assert world.names("Job") == []
+
+
+def test_a_schedule_that_never_comes_is_reported() -> None:
+    world = started()
+    one = world.held.get(CronJob, "default", "c")
+    assert one is not None
+    never = replace(one, spec=replace(one.spec, schedule="59 23 31 2 *"))
+    (event,) = cron_job(never, world.held, world.now).effects
+    assert isinstance(event, RecordEvent)
+    assert (event.type, event.reason) == ("Warning", "InvalidSchedule")
+    assert event.message.startswith("invalid schedule: 59 23 31 2 * : ")
 
 
 def test_time_zones_come_from_whoever_calls() -> None:

@@ -9,16 +9,20 @@ import argparse
 import sys
 
 from kubernetes.judges.common import BUILD, Outcome
+from kubernetes.judges.conformance import conformance
 from kubernetes.judges.controller_runtime import controller_runtime
+from kubernetes.judges.kubectl import kubectl
 from kubernetes.judges.left import differences, read_left
 
-SUITES = {"controller-runtime": controller_runtime}
+SUITES = {"conformance": conformance, "kubectl": kubectl, "controller-runtime": controller_runtime}
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--suite", action="append", choices=SUITES, help="only this one (repeatable)")
-    parser.add_argument("--only", action="append", default=[], help="only packages with this text in their names")
+    parser.add_argument(
+        "--only", action="append", default=[], help="only packages, groups or specs with this text in their names"
+    )
     given = parser.parse_args()
     outcomes: dict[str, Outcome] = {}
     for name in given.suite or SUITES:

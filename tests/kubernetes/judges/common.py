@@ -13,9 +13,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
-BUILD = ROOT / "build" / "judges"
+BUILD = Path(os.environ.get("JUDGES_CACHE") or Path.home() / ".cache" / "situate-judges")
+"""Outside the repository, so that clones share what takes long to build. The Makefile names it."""
 SITUATE = Path(sys.executable).with_name("situate")
 PARTS = Path(os.environ.get("KUBE_ASSETS") or ROOT / "tests" / "kubernetes" / "bin")
+
+KUBERNETES = "v1.36.4"
+BUILD_S = 3600.0
+
+
+class JudgeError(Exception):
+    """A suite cannot be built or started."""
 
 
 @dataclass
@@ -32,6 +40,11 @@ class Outcome:
         self.failed |= other.failed
         self.skipped |= other.skipped
 
+    def only(self, names: Sequence[str]) -> Outcome:
+        kept = set(names)
+        failed = {name: why for name, why in self.failed.items() if name in kept}
+        return Outcome(self.passed & kept, failed, self.skipped & kept)
+
     def write(self, path: Path) -> None:
         content = {"passed": sorted(self.passed), "failed": self.failed, "skipped": sorted(self.skipped)}
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -46,18 +59,38 @@ def module_directory(module: str, version: str) -> Path:
     return Path(json.loads(said.stdout)["Dir"])
 
 
-def copy_module(module: str, version: str) -> Path:
+def copy_module(module: str, version: str, folders: Sequence[str] = (".",)) -> Path:
     """A copy that Go may build in: the cache is read-only, and some tests write beside their sources."""
     target = BUILD / f"{module.rpartition('/')[2]}@{version}"
     if not target.exists():
         new = target.with_name(f"{target.name}.new")
         shutil.rmtree(new, ignore_errors=True)
-        shutil.copytree(module_directory(module, version), new)
+        for folder in folders:
+            shutil.copytree(module_directory(module, version) / folder, new / folder)
         subprocess.run(["chmod", "-R", "u+w", str(new)], check=True)
         for script in new.rglob("*.sh"):  # modules forget that they can be run
             script.chmod(0o755)
         new.rename(target)
     return target
+
+
+def build_program(package: str, *, tests: bool = False) -> Path:
+    """A command of Kubernetes, or the tests of a package as a program; built once for each version."""
+    name = package.rpartition("/")[2]
+    program = BUILD / "bin" / f"{name}{'.test' if tests else ''}-{KUBERNETES}"
+    if not program.exists():
+        module = BUILD / "module"
+        module.mkdir(parents=True, exist_ok=True)
+        for file in ("go.mod", "go.sum"):
+            shutil.copy(ROOT / "tests" / "kubernetes" / file, module)
+        new = program.with_name(f"{program.name}.new")
+        verb = ["test", "-vet=off", "-c"] if tests else ["build", "-buildvcs=false"]
+        command: list[str | Path] = ["nice", "go", *verb, "-mod=mod", "-trimpath", "-ldflags=-s -w", "-o", new, package]
+        print(f"  building {name}; the first time this takes a while", flush=True)
+        if run(command, module, BUILD_S, BUILD / f"{name}.build.log"):
+            raise JudgeError(f"{package} does not build: see {BUILD / name}.build.log")
+        new.rename(program)
+    return program
 
 
 def run(

@@ -31,7 +31,8 @@ def _add(outcome: Outcome, spec: dict[str, Any], prefix: str) -> None:
     elif state == "passed":
         outcome.passed.add(prefix + name)
     elif state in ("skipped", "pending"):
-        outcome.skipped.add(prefix + name)
+        if state == "pending" or spec.get("Failure"):  # without a failure, it was not chosen, or not reached
+            outcome.skipped.add(prefix + name)
     else:
         outcome.failed[prefix + name] = _reason(spec)
 

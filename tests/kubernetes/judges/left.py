@@ -9,6 +9,7 @@ from pathlib import Path
 from kubernetes.judges.common import Outcome
 
 FILE = Path(__file__).with_name("left.json")
+NEEDS_A_KUBELET = "Needs a real kubelet: containers with logs and exec, or a network of pods."
 
 
 def read_left() -> dict[str, dict[str, str]]:

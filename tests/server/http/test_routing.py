@@ -5,12 +5,13 @@ from server.http.world import told, world
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
 
 
-def test_the_version_is_one_that_clients_can_parse() -> None:
+def test_the_version_is_no_pre_release_which_charts_would_refuse() -> None:
     async def story() -> None:
         async with world() as here:
             version = (await here.get("/version")).json
             assert (version["major"], version["minor"]) == ("1", "36")
-            assert version["gitVersion"].startswith("v1.36.4-situate")
+            assert version["gitVersion"] == "v1.36.4"
+            assert version["gitCommit"].startswith("situate-")
 
     told(story)
 
@@ -100,5 +101,15 @@ def test_whoever_asks_for_endpoints_is_warned(path: str) -> None:
             warned = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
             assert warned in (await here.get(path)).headers["warning"]
             assert "warning" not in (await here.get("/api/v1/services")).headers
+
+    told(story)
+
+
+@pytest.mark.parametrize("path", ["/api/v1/nope", "/api/v1/namespaces/default/pods/x/nope", "/apis/apps/v1/nope/x"])
+def test_the_details_of_a_path_that_is_not_served_are_there_and_empty(path: str) -> None:
+    async def story() -> None:
+        async with world() as here:
+            status = (await here.get(path)).json
+            assert (status["code"], status["reason"], status["details"]) == (404, "NotFound", {})
 
     told(story)

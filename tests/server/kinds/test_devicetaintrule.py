@@ -56,7 +56,7 @@ def test_kubectl_shows_the_taint() -> None:
 
 
 def test_it_is_served_from_1_37_on() -> None:
-    kinds = [{one.kind for one in served_by(version)} for version in ("v1.36.4-situate", "v1.37.1-situate")]
+    kinds = [{one.kind for one in served_by(version)} for version in ("v1.36.4", "v1.37.1")]
     assert ["DeviceTaintRule" in each for each in kinds] == [False, True]
     old = Discovery(served_by("1.36")).plain("/apis/resource.k8s.io/v1", "")
     assert old is not None

@@ -156,6 +156,16 @@ def test_a_dry_run_answers_as_if_and_writes_nothing() -> None:
     tell(story)
 
 
+def test_a_version_on_a_new_object_is_refused_when_it_would_be_stored() -> None:
+    async def story(world: World) -> None:
+        given = pod("a", resourceVersion="5")
+        assert (await world.create(given, dry_run=True))["metadata"]["name"] == "a"
+        assert (await no(world.create(given)))[2] == "resourceVersion should not be set on objects to be created"
+        assert (await no(world.create(pod("A", resourceVersion="5"))))[0] == 422  # validation comes first
+
+    tell(story)
+
+
 def test_the_fields_of_a_new_object_are_its_writers() -> None:
     async def story(world: World) -> None:
         [entry] = (await world.create(pod("a", labels={"x": "y"}), Caller("ann", agent="kubectl/v1.36")))["metadata"][

@@ -3,6 +3,8 @@
 import asyncio
 from typing import Any
 
+import pytest
+
 from server.registry.stories import ANN, CONFIG_MAP, POD, World, config_map, no, pod, tell
 from situate.server.errors import MODIFIED
 from situate.server.registry.patch import PatchType
@@ -171,7 +173,7 @@ def test_what_is_wrong_with_a_patch_is_told_with_the_patch() -> None:
         await world.create(config_map("a", data={"x": "1"}))
         type_of = "json: cannot unmarshal number into Go struct field ConfigMap.data of type string"
         _, _, message = await no(patch(world, "strategic", {"data": {"x": 3}}))
-        assert message.endswith(f'patch: Invalid value: "map[data:map[x:3]]": {type_of}')
+        assert message.endswith('patch: Invalid value: "map[data:map[x:3]]": cannot convert int64 to string')
         _, _, message = await no(patch(world, "merge", {"data": {"x": 3}}))
         assert 'patch: Invalid value: "{' in message
         assert message.endswith(type_of)
@@ -179,6 +181,33 @@ def test_what_is_wrong_with_a_patch_is_told_with_the_patch() -> None:
         code, reason, message = await no(patch(world, "apply", wrong, field_manager="me"))
         assert (code, reason) == (400, "BadRequest")
         assert message == f"failed to create typed patch object (default/a; /v1, Kind=ConfigMap): {type_of}"
+
+    tell(story)
+
+
+@pytest.mark.parametrize(
+    "wrong, why",
+    [
+        ({"metadata": {"labels": "x"}}, "cannot restore map from string"),
+        ({"metadata": {"labels": [1]}}, "cannot restore map from slice"),
+        ({"metadata": "x"}, "cannot restore struct from: string"),
+        ({"spec": {"containers": {"a": 1}}}, "cannot restore slice from map"),
+        ({"spec": {"priority": "x"}}, "unrecognized type: int32"),
+        ({"spec": {"priority": 1.5}}, "cannot convert float64 to int32"),
+        ({"spec": {"nodeName": 5.5}}, "unrecognized type: string"),
+        ({"spec": {"hostNetwork": 5}}, "unrecognized type: bool"),
+        ({"spec": {"restartPolicy": 7}}, "cannot convert int64 to v1.RestartPolicy"),
+    ],
+)
+def test_a_value_of_another_type_in_a_strategic_merge_is_one_that_cannot_be_converted(
+    wrong: dict[str, Any], why: str
+) -> None:
+    """Each as kube-apiserver v1.36.4 has answered it."""
+
+    async def story(world: World) -> None:
+        await world.create(pod("a"))
+        _, _, message = await no(patch(world, "strategic", wrong, POD_A))
+        assert message.endswith(f": {why}")
 
     tell(story)
 

@@ -304,7 +304,7 @@ async def _serve(
             port=settings.port,
             hosts=settings.names,
             limits=fit_descriptors(settings.limits),
-            version=f"{settings.rules.release}-situate",
+            version=settings.rules.release,
         ),
         registry,
         identity.identity,

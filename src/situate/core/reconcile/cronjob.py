@@ -15,10 +15,13 @@ from situate.core.reconcile.effects import (
     Effect,
     ObjectRef,
     ReconcileResult,
+    RecordEvent,
 )
 from situate.core.reconcile.job import COMPLETE, finished_condition
 from situate.core.reconcile.objects import ObjectLister, controller_ref, normal_event, ref_of, to_json, update_status
 
+NEVER = "time difference between two schedules is less than 1 second"
+"""What Kubernetes says of a schedule that never comes."""
 SCHEDULED = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 
 
@@ -34,6 +37,9 @@ def cron_job(one: CronJob, objects: ObjectLister, now: Millis, zones: Zones = on
     due, requeue_at = (None, None)
     if one.metadata.deletion_timestamp is None and not one.spec.suspend:
         due, requeue_at = _due(one, now, zones)
+        if due is None and requeue_at is None and _can_be_read(one, now, zones):
+            text = f"invalid schedule: {one.spec.schedule} : {NEVER}"
+            events.append(RecordEvent(ref_of(one), "Warning", "InvalidSchedule", text))
     effects: list[Effect] = []
     if due is not None and not (one.spec.concurrency_policy == "Forbid" and active):
         create = _new_job(one, due)
@@ -112,6 +118,15 @@ def _due(one: CronJob, now: Millis, zones: Zones) -> tuple[int | None, Millis | 
     due = latest(schedule, after, until, zone, zones)
     upcoming_at = upcoming(schedule, until if not schedule.every else due or after, zone, zones)
     return due, None if upcoming_at is None else upcoming_at * SECOND
+
+
+def _can_be_read(one: CronJob, now: Millis, zones: Zones) -> bool:
+    """Whether the schedule and the time zone are valid. No time may fit them nevertheless, such as 31 February."""
+    try:
+        parse_schedule(one.spec.schedule)
+    except ScheduleError:
+        return False
+    return zones(one.spec.time_zone or "", now // SECOND) is not None
 
 
 def _new_job(one: CronJob, due: int) -> CreateObject:

@@ -96,6 +96,7 @@ def _resource(
         categories=tuple(names.get("categories") or ()),
         subresources=tuple(name for name, has in (("status", has_status), ("scale", scale is not None)) if has),
         stored_as=f"{group}/{names['plural']}",
+        storage_version=storage,
         custom=custom,
     )
 

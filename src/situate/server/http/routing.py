@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from aiohttp import web
 
+from situate import __version__
 from situate.server.discovery import Document, subresource_verbs
 from situate.server.http.api_documents import ApiDocuments
 from situate.server.http.health import Health
@@ -241,6 +242,10 @@ def _tagged(http_request: web.BaseRequest, document: Document, content_type: str
 
 
 def version_info(version: str) -> Mapping[str, str]:
+    """gitVersion is exactly Kubernetes': as a suffix would be a pre-release, which no chart's kubeVersion accepts.
+
+    gitCommit says who answers.
+    """
     major, minor, *_ = version.removeprefix("v").split(".")
     python = ".".join(map(str, sys.version_info[:3]))
     return {
@@ -251,7 +256,7 @@ def version_info(version: str) -> Mapping[str, str]:
         "minCompatibilityMajor": major,
         "minCompatibilityMinor": str(int(minor) - 1),
         "gitVersion": version,
-        "gitCommit": "",
+        "gitCommit": f"situate-{__version__}",
         "gitTreeState": "",
         "buildDate": "1970-01-01T00:00:00Z",
         "goVersion": f"python{python}",

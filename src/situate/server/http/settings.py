@@ -126,4 +126,4 @@ class ServerSettings:
     hosts: tuple[str, ...] = ()
     """Host names to accept, besides those of this machine and of the certificate; `*`: any."""
     limits: Limits = Limits()
-    version: str = "v1.36.4-situate"
+    version: str = "v1.36.4"

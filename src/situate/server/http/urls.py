@@ -46,7 +46,7 @@ NO_URL: Final = RequestUrl("")
 
 
 def no_such_path() -> StatusError:
-    return StatusError(HTTPStatus.NOT_FOUND, "NotFound", NO_SUCH)
+    return StatusError(HTTPStatus.NOT_FOUND, "NotFound", NO_SUCH, with_details=True)
 
 
 def wrong_method() -> StatusError:

@@ -38,6 +38,8 @@ class Resource:
     """Computed for each request (server/views), and not stored."""
     since: str = ""
     """The version of Kubernetes that serves it first, such as "1.37"; empty: all that situate follows do."""
+    storage_version: str = ""
+    """The version that objects are stored in."""
     custom: CustomVersion | None = field(default=None, compare=False, repr=False)
     """What its CustomResourceDefinition says; None for a kind of this server."""
 
@@ -85,7 +87,8 @@ class Kind:
         line, _, verbs = line.partition(" ! ")
         line, _, subresources = line.partition(" | ")
         api, plural, kind, scope, short_names, categories = line.split()
-        group, _, versions = api.rpartition("/")
+        group, _, known = api.rpartition("/")
+        versions = known.split(",")
         return tuple(
             Resource(
                 group,
@@ -101,8 +104,9 @@ class Kind:
                 stored_as or f"{group}/{plural}",
                 self.resource.endswith(" ~"),
                 self.since,
+                versions[0],
             )
-            for version in versions.split(",")
+            for version in versions
         )
 
 

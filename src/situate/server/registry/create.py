@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NamedTuple, TypeAlias
 
-from situate.server.errors import already_exists, invalid
+from situate.server.errors import already_exists, bad_request, invalid
 from situate.server.kinds.metadata import validate_metadata
 from situate.server.kinds.names import dns_label
 from situate.server.registry.context import RegistryContext
 from situate.server.registry.create_cache import AdmissionVersions, CreateTemplate, SplitBody, split_body, template_of
 from situate.server.registry.keys import key_of
 from situate.server.registry.managed_fields import writer_of
-from situate.server.registry.metadata import SET_BY_SERVER, generated_name, init_metadata, set_name_and_namespace
+from situate.server.registry.metadata import (
+    SET_BY_SERVER,
+    VERSION_ON_CREATE,
+    generated_name,
+    init_metadata,
+    set_name_and_namespace,
+)
 from situate.server.registry.stored_object import StoredObject
 from situate.server.registry.transaction import Conflicted, commit, retry_conflicts
 from situate.server.registry.user_admission import AdmissionRequest, write_options
@@ -160,7 +166,7 @@ async def _prepare(
     set_name_and_namespace(obj, target)
     metadata = obj["metadata"]
     now = context.now()
-    init_metadata(obj, uid=context.new_uid(), now=now, counted=strategy.counts_generation)
+    versioned = init_metadata(obj, uid=context.new_uid(), now=now, counted=strategy.counts_generation)
     # 2. Defaults, then managed fields. Nobody owns what admission adds.
     strategy.default(obj)
     strategy.stamp(obj, None, now)
@@ -180,6 +186,8 @@ async def _prepare(
     if causes:
         raise invalid(resource.kind, resource.group, obj["metadata"].get("name", ""), causes)
     warn(strategy.warnings(obj))
+    if versioned and not options.dry_run:  # for the store to refuse, in kube-apiserver
+        raise bad_request(VERSION_ON_CREATE)
     return namespace
 
 

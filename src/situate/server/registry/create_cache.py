@@ -29,6 +29,8 @@ MAX_RECENT: Final = 1_024
 """Created pods kept until they are bound. Others are decoded."""
 MAX_RECENT_BYTES: Final = 16 << 10
 """Of a created pod that is kept. Decoded, it takes about ten times as much."""
+VERSIONED: Final = b'"resourceVersion"'
+"""A dry run takes such a body, a create refuses it."""
 MAX_BODY_BYTES: Final = 8 << 10
 """Longer bodies get no template."""
 
@@ -73,7 +75,7 @@ def split_body(target: Target, body: bytes, caller: Caller, options: WriteOption
     Bodies with one shape are equal but for one string, at the same position. If that string is not the name, the name
     is part of the shape, and then both strings are equal.
     """
-    if len(body) > MAX_BODY_BYTES or target.name:
+    if len(body) > MAX_BODY_BYTES or target.name or VERSIONED in body:
         return None
     try:
         found = _named(body).metadata

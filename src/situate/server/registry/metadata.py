@@ -55,17 +55,17 @@ def is_version(text: str) -> bool:
     return 0 < len(digits) <= _UINT64_DIGITS and int(digits) < 1 << 64
 
 
-def init_metadata(obj: Object, *, uid: str, now: str, counted: bool) -> None:
-    """Set the uid, creation time and generation of a new object."""
+def init_metadata(obj: Object, *, uid: str, now: str, counted: bool) -> bool:
+    """Set the uid, creation time and generation of a new object. Returns whether it had a resourceVersion."""
     metadata = obj["metadata"]
-    if is_version(metadata.pop("resourceVersion", "")):
-        raise bad_request(VERSION_ON_CREATE)
+    versioned = is_version(metadata.pop("resourceVersion", ""))
     for name in _NOT_THE_CLIENTS:
         metadata.pop(name, None)
     metadata["uid"] = uid
     metadata["creationTimestamp"] = now
     if counted:
         metadata["generation"] = 1
+    return versioned
 
 
 def generated_name(base: str, suffix: Callable[[], str]) -> str:

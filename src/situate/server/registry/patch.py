@@ -71,7 +71,7 @@ async def patch_object(
             if old is None:
                 raise context.cache.missing(target.resource, target.namespace, target.name)
             made = _patched(how, old, patch, resource)
-            decoded = _decoded(resource, made, options, refused)
+            decoded = _decoded(resource, made, options, refused, converts=how == "strategic")
             sets = patched_annotations(how, patch) if target.subresource else {}
             return UpdatedObject(decoded, False, False, sets)
         except ApplyConflictError as error:
@@ -134,14 +134,16 @@ def _applied(target: Target, old: Object | None, patch: Any, writer: FieldWriter
     return applied(old, config, writer, force=options.force)
 
 
-def _decoded(resource: Resource, obj: Object, options: WriteOptions, refused: Refused) -> Object:
-    """The patched object, decoded as its kind, without unknown fields."""
+def _decoded(
+    resource: Resource, obj: Object, options: WriteOptions, refused: Refused, *, converts: bool = False
+) -> Object:
+    """The patched object, decoded as its kind, without unknown fields. `converts`: errors are those of a conversion."""
     body = msgspec.json.encode(obj)
     strict = options.field_validation != "Ignore"
     try:
         decoded = decode_body(resource, body, strict=strict)
     except DecodeError as error:
-        raise refused(body.decode(), error.why) from None
+        raise refused(body.decode(), error.converting if converts else error.why) from None
     if decoded.problems and options.field_validation == "Strict":
         raise refused(body.decode(), f"strict decoding error: {', '.join(decoded.problems)}", decoded.problems)
     if decoded.problems and strict:

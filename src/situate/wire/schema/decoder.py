@@ -31,9 +31,11 @@ _decode = msgspec.json.Decoder().decode
 class DecodeError(ValueError):
     """The body is not such an object. The text is kube-apiserver's answer (400), `why` its last part."""
 
-    def __init__(self, text: str, why: str = "") -> None:
+    def __init__(self, text: str, why: str = "", converting: str = "") -> None:
         super().__init__(text)
         self.why = why or text
+        self.converting = converting or self.why
+        """`why`, where kube-apiserver converts a tree of values and reads no JSON."""
 
 
 class Decoded(msgspec.Struct, frozen=True):
@@ -84,7 +86,7 @@ def _walked(api_version: str, kind: str, one: Message, tree: Any, walk: Walk) ->
     try:
         return walked(one, tree, walk)
     except ValueRefusedError as refused:
-        raise DecodeError(_refusal(api_version, kind, kind, str(refused)), str(refused)) from None
+        raise DecodeError(_refusal(api_version, kind, kind, str(refused)), str(refused), refused.converting) from None
 
 
 def strict_refusal(api_version: str, kind: str, problems: Sequence[str]) -> str:

@@ -77,11 +77,16 @@ class _Place(msgspec.Struct, frozen=True):
     fields: tuple[str, ...]
     path: str
 
-    def refusal(self, value: str, go: str) -> ValueRefusedError:
+    def refusal(self, value: str, go: str, converting: str = "") -> ValueRefusedError:
         if not self.fields:
-            return ValueRefusedError(f"json: cannot unmarshal {value} into Go value of type {go}")
+            return ValueRefusedError(f"json: cannot unmarshal {value} into Go value of type {go}", converting)
         where = f"{self.struct}.{'.'.join(self.fields)}"
-        return ValueRefusedError(f"json: cannot unmarshal {value} into Go struct field {where} of type {go}")
+        text = f"json: cannot unmarshal {value} into Go struct field {where} of type {go}"
+        return ValueRefusedError(text, converting)
+
+    def wrong(self, value: Any, kind: Type) -> ValueRefusedError:
+        """Refuses a value of another type."""
+        return self.refusal(_called(value), kind.go, _unconverted(value, kind))
 
 
 @cache
@@ -125,7 +130,7 @@ def _message(kind: Type, value: Any, place: _Place, walk: Walk) -> dict[str, Any
     if value is None:
         value = {}
     if not isinstance(value, dict):
-        walk.refuse(place.refusal(_called(value), kind.go))
+        walk.refuse(place.wrong(value, kind))
         return None
     known = _by_name(kind.name)
     struct = kind.name.rpartition(".")[2]
@@ -174,7 +179,7 @@ def _list(kind: Type, value: Any, place: _Place, walk: Walk) -> list[Any] | None
     if value is None or kind.of is None:
         return None
     if not isinstance(value, list | tuple):
-        walk.refuse(place.refusal(_called(value), kind.go))
+        walk.refuse(place.wrong(value, kind))
         return None
     found = []
     for index, inner in enumerate(value):
@@ -187,7 +192,7 @@ def _map(kind: Type, value: Any, place: _Place, walk: Walk) -> dict[str, Any] | 
     if value is None or kind.of is None:
         return None
     if not isinstance(value, dict):
-        walk.refuse(place.refusal(_called(value), kind.go))
+        walk.refuse(place.wrong(value, kind))
         return None
     found: dict[str, Any] = {}
     for name, inner in _pairs(value):
@@ -217,33 +222,33 @@ def _scalar(kind: Type, value: Any, place: _Place, walk: Walk) -> Any:
         return None
     try:
         if kind.name in _RANGES:
-            return _integer(kind.name, kind.go, value, place)
+            return _integer(kind.name, kind.go, value, place, _unconverted(value, kind))
         if kind.name == "double":
-            return _double(value, kind.go, place)
+            return _double(value, kind, place)
         if isinstance(value, bool) if kind.name == "bool" else isinstance(value, str) and not isinstance(value, Number):
             return base64_text(value) if kind.name == "bytes" else value
-        raise place.refusal(_called(value), kind.go)
+        raise place.wrong(value, kind)
     except ValueRefusedError as refused:
         walk.refuse(refused)
         return None
 
 
-def _integer(name: str, go: str, value: Any, place: _Place) -> int:
+def _integer(name: str, go: str, value: Any, place: _Place, converting: str = "") -> int:
     low, high = _RANGES[name]
     text = value if isinstance(value, Number) else repr(value)
     if isinstance(value, bool) or not isinstance(value, Number | int | float):
-        raise place.refusal(_called(value), go)
+        raise place.refusal(_called(value), go, converting)
     if isinstance(value, float) or not text.lstrip("-").isdigit() or len(text) > _MAX_DIGITS:
-        raise place.refusal(f"number {_shortened(text)}", go)
+        raise place.refusal(f"number {_shortened(text)}", go, converting)
     number = int(text)
     if not low <= number <= high:
         raise place.refusal(f"number {text}", go)
     return number
 
 
-def _double(value: Any, go: str, place: _Place) -> int | float:
+def _double(value: Any, kind: Type, place: _Place) -> int | float:
     if isinstance(value, bool) or not isinstance(value, Number | int | float):
-        raise place.refusal(_called(value), go)
+        raise place.wrong(value, kind)
     number: int | float = plain_value(value) if isinstance(value, Number) else value
     return number
 
@@ -274,6 +279,27 @@ def _called(value: Any) -> str:
     if isinstance(value, str):
         return "string"
     return "array" if isinstance(value, list | tuple) else "object"
+
+
+def _unconverted(value: Any, kind: Type) -> str:
+    """What Kubernetes' converter says of a value of another type. Go converts numbers, an integer even to text, which
+    the converter then refuses by the type's name."""
+    given = _converted_as(value)
+    if kind.form == "message":
+        return f"cannot restore struct from: {given}"
+    if kind.form in ("list", "map"):
+        return f"cannot restore {'slice' if kind.form == 'list' else 'map'} from {given}"
+    integer = kind.name in _RANGES
+    if (given == "int64" and kind.name == "string") or (given == "float64" and integer):
+        return f"cannot convert {given} to {kind.go}"
+    return f"unrecognized type: {kind.name if integer or kind.name in ('bool', 'string') else 'float64'}"
+
+
+def _converted_as(value: Any) -> str:
+    """Go's kind of a JSON value in a tree."""
+    if isinstance(value, Number | int | float) and not isinstance(value, bool):
+        return "int64" if str(value).lstrip("-").isdigit() else "float64"
+    return {"object": "map", "array": "slice"}.get(_called(value), _called(value))
 
 
 def plain_value(value: Any) -> Any:

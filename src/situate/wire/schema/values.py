@@ -25,6 +25,11 @@ _CACHED_LENGTH: Final = 64
 class ValueRefusedError(ValueError):
     """The text is not such a value. The message says why, in Go's words."""
 
+    def __init__(self, text: str, converting: str = "") -> None:
+        super().__init__(text)
+        self.converting = converting or text
+        """What kube-apiserver says where it converts a tree of values, as after a strategic merge."""
+
 
 # ── quantities ───────────────────────────────────────────────────────────────────────────────────────────────────────
 

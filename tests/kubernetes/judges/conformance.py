@@ -1,0 +1,151 @@
+"""Kubernetes' conformance suite (e2e), against control planes with hollow nodes.
+
+Batches of specs run side by side, each worker on a plane of its own. A spec that makes no progress is interrupted, and
+what stood behind it in its batch gets another. Serial specs have a plane for themselves.
+"""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import time
+from collections import deque
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Lock
+
+from kubernetes.judges.common import BUILD, PARTS, Outcome, build_program
+from kubernetes.judges.ginkgo import read_report
+from kubernetes.judges.left import NEEDS_A_KUBELET, read_left
+from kubernetes.judges.planes import plane
+from kubernetes.own_cluster import OwnCluster
+
+NODES = 5
+WORKERS = 3
+BATCH = 9
+LIMIT_S = 90.0
+"""Of one spec."""
+SLOW_LIMIT_S = 320.0
+SLOW = re.compile(r"\[Serial\]|\[Slow\]|CronJob|should not be restarted|should have monotonically increasing")
+GRACE_S = 45.0
+"""For a suite to clean up, after the interrupt."""
+SPECIAL = re.compile(r"[\\.+*?()|\[\]{}^$]")
+SEPARATOR = b"------------------------------"
+FLAGS = (
+    "--provider=skeleton",
+    "--allowed-not-ready-nodes=-1",
+    "--e2e-verify-service-account=false",
+    "--dump-logs-on-failure=false",
+    f"--num-nodes={NODES}",
+    "--node-schedulable-timeout=40s",
+    "--ginkgo.v",
+    "--ginkgo.no-color",
+)
+
+
+def conformance(only: Sequence[str] = ()) -> Outcome:
+    """`only`: parts of the specs' names. Without it, what needs a real kubelet is not tried."""
+    program, folder = build_program("k8s.io/kubernetes/test/e2e", tests=True), BUILD / "conformance"
+    left = read_left().get("conformance", {})
+    specs = [
+        name
+        for name in _specs(program, folder)
+        if (any(part in name for part in only) if only else left.get(name) != NEEDS_A_KUBELET)
+    ]
+    serial = [name for name in specs if "[Serial]" in name]
+    work = Work(program, folder, [name for name in specs if "[Serial]" not in name])
+    with ThreadPoolExecutor(WORKERS) as pool:
+        list(pool.map(work.run, range(WORKERS)))
+    work.waiting.extend(serial)
+    work.run(0)
+    return work.outcome
+
+
+def _specs(program: Path, folder: Path) -> list[str]:
+    report = folder / "specs.json"
+    if not report.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        asked = ["--ginkgo.dry-run", r"--ginkgo.focus=\[Conformance\]", f"--ginkgo.json-report={report}"]
+        subprocess.run([program, *asked, "--provider=skeleton"], check=True, capture_output=True, cwd=folder)
+    return sorted(read_report(report).passed)
+
+
+class Work:
+    """The specs that wait, which workers take in batches."""
+
+    def __init__(self, program: Path, folder: Path, specs: Iterable[str]) -> None:
+        self.program = program
+        self.folder = folder
+        self.waiting = deque(specs)
+        self.outcome = Outcome()
+        self._batches = 0
+        self._lock = Lock()
+
+    def run(self, worker: int) -> None:
+        home = self.folder / f"plane-{worker}"
+        while batch := self._take():
+            with plane(home, "--with", "scheduler", "--with", "controllers", "--nodes", str(NODES)) as cluster:
+                cluster.wait_for_nodes(NODES)
+                clean = True
+                while batch and clean:
+                    clean = self._run_batch(cluster, batch)
+                    batch = self._take() if clean else ()
+
+    def _take(self) -> tuple[str, ...]:
+        with self._lock:
+            return tuple(self.waiting.popleft() for _ in range(min(BATCH, len(self.waiting))))
+
+    def _run_batch(self, cluster: OwnCluster, batch: Sequence[str]) -> bool:
+        """Whether all came to an end by themselves."""
+        with self._lock:
+            self._batches += 1
+            report = self.folder / f"batch-{self._batches}.json"
+        report.unlink(missing_ok=True)
+        focus = "|".join(SPECIAL.sub(r"\\\g<0>", name) for name in batch)
+        command: list[str | Path] = [self.program, *FLAGS]
+        command += [f"--kubeconfig={cluster.kubeconfig}", f"--kubectl-path={PARTS / 'kubectl'}"]
+        command += [f"--ginkgo.focus={focus}", f"--ginkgo.json-report={report}"]
+        limit_s = SLOW_LIMIT_S if any(SLOW.search(name) for name in batch) else LIMIT_S
+        clean = _watch(command, self.folder, report.with_suffix(".log"), limit_s)
+        found = read_report(report)
+        began = found.passed | found.failed.keys() | found.skipped
+        again = [name for name in batch if name not in began]
+        with self._lock:
+            if len(again) == len(batch):
+                why = next(iter(found.failed.values()), "the suite does not start; see its log")
+                found.failed |= dict.fromkeys(again, why)
+                again = []
+            self.outcome.add(found.only(batch))
+            self.waiting.extend(again)
+            for name in sorted(found.failed.keys() & set(batch)):
+                print(f"  {name}: {found.failed[name]}", flush=True)
+        return clean
+
+
+def _watch(command: Sequence[str | Path], folder: Path, log: Path, limit_s: float) -> bool:
+    """Interrupt the suite once it has written no separator, as it does between specs, for so long."""
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [str(part) for part in command],
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        written, since, interrupted = 0, time.monotonic(), False
+        while True:
+            try:
+                process.wait(1.0)
+                return not interrupted
+            except subprocess.TimeoutExpired:
+                now, separators = time.monotonic(), log.read_bytes().count(SEPARATOR)
+            if separators != written and not interrupted:
+                written, since = separators, now
+            elif interrupted and now - since > GRACE_S:
+                process.kill()
+            elif not interrupted and now - since > limit_s:
+                process.send_signal(signal.SIGINT)
+                since, interrupted = now, True
