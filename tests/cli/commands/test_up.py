@@ -170,6 +170,25 @@ def test_a_cluster_that_cannot_start_says_why_in_one_line(tmp_path: Path) -> Non
     assert said.startswith("error: the control plane did not start: --node-cpu: quantities must match")
 
 
+def test_a_copy_has_the_pods_where_they_ran_and_is_found_again(desk: Desk, tmp_path: Path) -> None:
+    desk.says("apply", "-f", str(FIRST_STEPS))
+    desk.until("6/6", "get", "deploy", "web")
+    (tmp_path / "dump.yaml").write_text(desk.says("get", "nodes,pods,deploy,rs,jobs", "-A", "-o", "yaml"))
+    where = ("get", "pods", "-l", "app=web", "-o", "jsonpath={range .items[*]}{.metadata.name} {.spec.nodeName};{end}")
+    before, copy = desk.says(*where), Desk(tmp_path)
+    said = copy.says("up", "--port", "0", "--from", "dump.yaml")
+    try:
+        assert said.startswith("A cluster with 3 hollow nodes is up at ")
+        assert "It is a copy: 3 Nodes, " in said
+        assert copy.says(*where) == before
+        copy.until("6/6", "get", "deploy", "web")
+        assert "this cluster has nodes already" in [copy.says("down"), copy.refuses("up", "--from", "dump.yaml")][1]
+        assert copy.says("up", "--port", "0").startswith("A cluster with 3 hollow nodes is up at ")
+        assert copy.says(*where) == before
+    finally:
+        copy.run("down", "--delete")
+
+
 def test_what_is_deleted_is_gone_with_all_that_it_owns(desk: Desk) -> None:
     body = "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {a: b}}"
     assert desk.says("apply", "-f", "-", stdin=body) == "configmap/settings created\n"

@@ -18,20 +18,31 @@ from situate.agent.host_security import trust_statement
 from situate.cli.cluster.local import LocalCluster, context_name, is_named
 from situate.cli.commands.server import DEFAULT_PORT, PORT, control_plane_options, settings_of
 from situate.cli.control_plane.page import LOOPBACK, PAGE_FOLDER
-from situate.cli.control_plane.state import read_state
+from situate.cli.control_plane.state import COPIED_FROM, read_state
 from situate.cli.options import container_security
 from situate.cli.output.text import plural
 from situate.core.versions import KubernetesRules
 from situate.web.grants import GrantFolder
 
 READY_S: Final = 30.0
+COPIED_S: Final = 600.0
+"""The same, for a copy of another cluster."""
+DEFAULT_NODES: Final = 5
 POLL_S: Final = 0.05
 LOG: Final = "server.log"
 LAST_LINES: Final = 5
 FIRST_STEPS: Final = Path(__file__).parents[1] / "examples" / "first-steps.yaml"
-RENAMED: Final = {"directory": "--dir", "names": "--tls-san", "verbosity": "--v", "rules": "--kubernetes-version"}
-MAX_PORT: Final = 65_535
+RENAMED: Final = {
+    "directory": "--dir",
+    "names": "--tls-san",
+    "verbosity": "--v",
+    "rules": "--kubernetes-version",
+    "source": "--from",
+}
 """Flags that do not have the name of their value."""
+SAID: Final = ("Node", "Pod", "Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob")
+"""The kinds of a copy that are counted for people."""
+MAX_PORT: Final = 65_535
 
 
 @click.command()
@@ -40,7 +51,11 @@ MAX_PORT: Final = 65_535
         "--port", type=PORT, help=f"Default: the last one, else {DEFAULT_PORT}, else a free one; 0: a free one."
     )
 )
-@click.option("--nodes", type=click.IntRange(0, 100_000), default=5, show_default=True, help="How many hollow nodes.")
+@click.option(
+    "--nodes",
+    type=click.IntRange(0, 100_000),
+    help=f"How many hollow nodes; default: {DEFAULT_NODES}, or only those of the copy.",
+)
 @click.option("--no-scheduler", is_flag=True, help="Start none: for a fleet, or a scheduler of your own.")
 @click.option("--merge-kubeconfig", "merge", is_flag=True, help="Add its context to the kubeconfig that kubectl reads.")
 @click.option("--use-context", "switch", is_flag=True, help="With --merge-kubeconfig: make it the current context.")
@@ -60,6 +75,8 @@ def up(foreground: bool, no_scheduler: bool, no_web: bool, merge: bool, switch: 
         raise click.UsageError("--merge-kubeconfig is for a cluster in the background")
     if flags["port"] is None:
         flags["port"] = _free_port(directory, flags["address"])
+    if flags["nodes"] is None:
+        flags["nodes"] = 0 if flags["source"] or (directory / COPIED_FROM).exists() else DEFAULT_NODES
     flags["web_port"] = _web_port(flags["port"], flags["web_port"], no_web)
     if foreground:
         from situate.cli.control_plane.process import run
@@ -69,7 +86,7 @@ def up(foreground: bool, no_scheduler: bool, no_web: bool, merge: bool, switch: 
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     # The server checks the flags, and says what is wrong in one line: checking here would take as long again.
     state = _start(directory, flags, scheduler=not no_scheduler)
-    _say(LocalCluster(directory, state), time.monotonic() - begun, flags["nodes"], machine=flags["process_node"])
+    _say(LocalCluster(directory, state), time.monotonic() - begun, machine=flags["process_node"])
     if merge:
         _merge(directory, switch=switch)
     if flags["process_node"]:
@@ -120,7 +137,8 @@ def _start(directory: Path, flags: dict[str, Any], *, scheduler: bool) -> dict[s
             stderr=output,
             start_new_session=True,
         )
-    deadline = time.monotonic() + READY_S
+    ready_s = COPIED_S if flags["source"] else READY_S
+    deadline = time.monotonic() + ready_s
     try:
         while time.monotonic() < deadline:
             found = read_state(directory)
@@ -134,7 +152,7 @@ def _start(directory: Path, flags: dict[str, Any], *, scheduler: bool) -> dict[s
             process.send_signal(signal.SIGTERM)
         raise
     process.terminate()
-    raise click.ClickException(f"the control plane is not ready after {READY_S:.0f} s; {log} says more")
+    raise click.ClickException(f"the control plane is not ready after {ready_s:.0f} s; {log} says more")
 
 
 def _failure(log: Path) -> str:
@@ -162,24 +180,36 @@ def _down(directory: Path) -> str:
     return f"situate down --name {directory.name}" if is_named(directory) else "situate down"
 
 
-def _say(cluster: LocalCluster, seconds: float, nodes: int, *, machine: bool) -> None:
+def _say(cluster: LocalCluster, seconds: float, *, machine: bool) -> None:
+    state = cluster.state or {}
+    nodes, copied = state.get("hollowNodes", 0), state.get("copied")
     named = plural(nodes, "hollow node")
     if machine:
         named = f"{named} and this machine" if nodes else "this machine as its node"
     what = f"Cluster {cluster.name}" if cluster.name else "A cluster"
-    url = cluster.state["url"] if cluster.state else ""
-    click.echo(f"{what} with {named} is up at {url}, after {seconds:.1f} s.\n")
+    click.echo(f"{what} with {named} is up at {state.get('url', '')}, after {seconds:.1f} s.\n")
+    if copied is not None:
+        click.echo(f"It is a copy: {', '.join(plural(copied[kind], kind) for kind in SAID if copied.get(kind))}.")
+        for note in state.get("notes", ()):
+            click.echo(f"note: {note}")
+        click.echo()
     click.echo(f"  export KUBECONFIG={cluster.kubeconfig.absolute()}\n")
-    steps = cluster.directory.absolute() / FIRST_STEPS.name
-    shutil.copyfile(FIRST_STEPS, steps)
-    click.echo("Three things to try (with kubectl in place of situate, if you have it):\n")
-    click.echo(f"  situate apply -f {steps}")
-    click.echo("  situate get pods -A -o wide")
-    click.echo("  situate why                         what waits, and why\n")
-    if cluster.state and cluster.state.get("page"):
+    if copied is None:
+        steps = cluster.directory.absolute() / FIRST_STEPS.name
+        shutil.copyfile(FIRST_STEPS, steps)
+        click.echo("Three things to try (with kubectl in place of situate, if you have it):\n")
+        click.echo(f"  situate apply -f {steps}")
+        click.echo("  situate get pods -A -o wide")
+        click.echo("  situate why                         what waits, and why\n")
+    else:
+        click.echo("Three things to try:\n")
+        click.echo("  situate status")
+        click.echo("  situate why                         what waits, and why")
+        click.echo("  situate plan survive                whether it would survive the loss of a zone, or a node\n")
+    if state.get("page"):
         token = GrantFolder(cluster.directory / PAGE_FOLDER).create()
         click.echo("Watch it in a browser. This link works once; `situate web --login` prints another:\n")
-        click.echo(f"  {cluster.state['page']}/login#{token}\n")
+        click.echo(f"  {state['page']}/login#{token}\n")
     click.echo(f"`situate status` shows its state; `{_down(cluster.directory)}` stops it, and keeps what it stored.")
 
 

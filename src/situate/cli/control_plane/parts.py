@@ -18,6 +18,7 @@ from situate.agent.host import node_name, own_address
 from situate.agent.node_devices import DevicePublisher
 from situate.agent.node_objects import hollow_shapes
 from situate.agent.settings import NodeSettings
+from situate.cli.control_plane.cluster_copy import hollow_copies
 from situate.cli.control_plane.process_agent import process_agent
 from situate.cli.control_plane.settings import ControlPlaneSettings
 from situate.core.reconcile.nodes.fencing import NodeProfile
@@ -61,7 +62,9 @@ def own_service(settings: ControlPlaneSettings, registry: Registry, port: int, *
 
 def hollow_fleet(settings: ControlPlaneSettings, registry: Registry, registered: asyncio.Event) -> HollowNodes:
     """`registered` is set when all nodes are."""
-    shapes = hollow_shapes(settings.nodes, settings.zones, settings.shape)
+    copies = hollow_copies(registry)
+    own = hollow_shapes(settings.nodes, settings.zones, settings.shape, "added" if copies else "node")
+    shapes = [*own, *copies]
     plane = LocalControlPlane(registry)
     publish = DevicePublisher(plane, settings.node_devices).publish if settings.node_devices else None
     return HollowNodes(

@@ -17,6 +17,7 @@ from typing import Any, Final, Protocol, TypeAlias
 from situate.cli.cluster.connection import KUBECONFIG, loop_factory
 from situate.cli.cluster.local import context_name
 from situate.cli.control_plane.backups import finish_restore
+from situate.cli.control_plane.cluster_copy import copy_cluster, hollow_copies
 from situate.cli.control_plane.page import PagePort
 from situate.cli.control_plane.parts import (
     hollow_fleet,
@@ -27,9 +28,10 @@ from situate.cli.control_plane.parts import (
     renew_certificates,
 )
 from situate.cli.control_plane.settings import ControlPlaneSettings
-from situate.cli.control_plane.state import remove_state, write_state
+from situate.cli.control_plane.state import COPIED_FROM, remove_state, write_state
 from situate.cli.control_plane.storage import GAUGES as STORAGE_GAUGES
 from situate.cli.control_plane.storage import room_gauges
+from situate.cli.input.manifests import read_manifests
 from situate.loop.clock_jumps import watch_clock
 from situate.loop.controllers.metrics import ControllerMetrics
 from situate.loop.health import Check
@@ -76,6 +78,7 @@ from situate.store.open import RESERVE_BYTES, open_store
 from situate.wire.errors import InputError
 
 STORE_FILE: Final = "store.db"
+MEMORY: Final = "memory"
 SHARED: Final = "etcd"
 """The prefixes of stores that several servers may share."""
 ADMIN: Final = "situate-admin"
@@ -129,14 +132,14 @@ async def _run(settings: ControlPlaneSettings) -> int:
         loop.add_signal_handler(number, stopping.set)
     settings.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
-        async with _open(settings) as (server, supervisor, registered, page):
+        async with _open(settings) as (server, supervisor, registered, page, said):
             tasks = [
                 asyncio.create_task(stopping.wait(), name="signals"),
                 asyncio.create_task(supervisor.run(), name="supervisor"),
             ]
             await _until_registered(registered, tasks)
             gc.freeze()  # what exists by now stays: the collector need not look at it again
-            write_state(settings.directory, server.url, page)
+            write_state(settings.directory, server.url, page, **said)
             kubeconfig = settings.directory / KUBECONFIG
             _log.info("The control plane is ready", url=server.url, kubeconfig=str(kubeconfig))
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -157,9 +160,11 @@ async def _until_registered(registered: asyncio.Event, others: Sequence[asyncio.
 
 
 @asynccontextmanager
-async def _open(settings: ControlPlaneSettings) -> AsyncIterator[tuple[Server, Supervisor, asyncio.Event, str]]:
-    """The server, the supervisor of the parts that run beside it, whether the hollow nodes are registered, and the
-    address of the page."""
+async def _open(
+    settings: ControlPlaneSettings,
+) -> AsyncIterator[tuple[Server, Supervisor, asyncio.Event, str, dict[str, Any]]]:
+    """The server, the supervisor of the parts that run beside it, whether the hollow nodes are registered, the address
+    of the page, and what `situate up` says of the cluster."""
     async with AsyncExitStack() as stack:
         # 1. The store.
         where = settings.store or str(settings.directory / STORE_FILE)
@@ -169,6 +174,7 @@ async def _open(settings: ControlPlaneSettings) -> AsyncIterator[tuple[Server, S
         cache = Cache(store, shared=where.startswith(SHARED))
         transactions = BindTransactions(time.time_ns, new_uid, settings.profile)
         registry, identity = await _open_registry(settings, store, cache, transactions, stack)
+        said = await _fill(settings, store, registry)
         # 3. The API on the network.
         binder = Binder(registry, time.time_ns, transactions.node_locks)
         to_kubelets = kubelet_tls(settings.directory, identity)
@@ -180,7 +186,7 @@ async def _open(settings: ControlPlaneSettings) -> AsyncIterator[tuple[Server, S
         stack.push_async_callback(views.aclose)
         # 4. Clients of the API in this process: they begin when it is served, and their health is part of its own.
         parts, registered = _parts(settings, store, registry, binder, metrics, counts), asyncio.Event()
-        if settings.nodes:
+        if said["hollowNodes"]:
             parts.append(Part("hollow-nodes", lambda: hollow_fleet(settings, registry, registered).run()))
         else:
             registered.set()
@@ -215,7 +221,20 @@ async def _open(settings: ControlPlaneSettings) -> AsyncIterator[tuple[Server, S
         )
         stack.push_async_callback(server.stop)
         keep_kubeconfig()
-        yield server, supervisor, registered, page_url
+        yield server, supervisor, registered, page_url, said
+
+
+async def _fill(settings: ControlPlaneSettings, store: Store, registry: Registry) -> dict[str, Any]:
+    """Copy a cluster, if there is a dump of one. Returns what `situate up` says of it. Raises InputError."""
+    said: dict[str, Any] = {}
+    if settings.copied_from is not None:
+        outcome = await copy_cluster(store, registry, read_manifests([str(settings.copied_from)]))
+        for what, why in outcome.refused:
+            _log.warning("Cannot copy an object", object=what, why=why)
+        said = {"copied": dict(outcome.copied), "notes": outcome.notes()}
+        if settings.store != MEMORY:
+            (settings.directory / COPIED_FROM).write_text(f"{settings.copied_from}\n")
+    return {**said, "hollowNodes": settings.nodes + len(hollow_copies(registry))}
 
 
 def _add_page(settings: ControlPlaneSettings, parts: list[Part], stack: AsyncExitStack) -> str:

@@ -41,6 +41,8 @@ class ControlPlaneSettings:
     plugins: Mapping[str, type] = field(default_factory=dict)
     rules: KubernetesRules = DEFAULT
     nodes: int = 0
+    copied_from: Path | None = None
+    """A dump of another cluster, to fill this one with."""
     zones: int = 1
     shape: NodeShape = field(default_factory=NodeShape)
     node_devices: tuple[DeviceSet, ...] = ()

@@ -9,6 +9,8 @@ from typing import Any, Final
 from situate import __version__
 
 STATE: Final = "server.json"
+COPIED_FROM: Final = "copied-from"
+"""Which dump the cluster of this directory was filled from; absent if from none."""
 _PROC: Final = Path("/proc")
 _START_TIME: Final = 19
 """The position of the start time in /proc/<pid>/stat, counted after the program's name."""
@@ -69,11 +71,12 @@ def _identity(pid: int) -> str | None:
     return f"{boot}/{stat.rpartition(')')[2].split()[_START_TIME]}"
 
 
-def write_state(directory: Path, url: str, page: str = "") -> None:
-    """Atomically: `situate up` waits for this file. `page` is the address of the page, if it is served."""
+def write_state(directory: Path, url: str, page: str = "", **more: object) -> None:
+    """Atomically: `situate up` waits for this file. `page` is the address of the page, if it is served; `more`: what
+    `situate up` says besides."""
     pid = os.getpid()
     made = {"version": __version__, "started": time.time()}
-    state = {"pid": pid, "process": _identity(pid), "url": url, "page": page, **made}
+    state = {"pid": pid, "process": _identity(pid), "url": url, "page": page, **made, **more}
     new = directory / f"{STATE}.new"
     new.write_text(json.dumps(state))
     new.replace(directory / STATE)
