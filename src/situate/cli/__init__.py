@@ -39,7 +39,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "clusters": "List the clusters on this machine.",
         "backup": "Back up a whole cluster to a file, while it runs.",
         "restore": "Restore a cluster from a backup.",
-        "status": "Show the state of a cluster: server, nodes, pods, and why some pods wait.",
+        "status": "Show the state of a cluster: totals, its fullest nodes, what is in trouble.",
         "apply": "Create or update the objects in files.",
         "get": "Show objects of a cluster.",
         "describe": "Show an object in detail: its fields, its placement and its events.",

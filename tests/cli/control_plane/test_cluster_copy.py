@@ -158,7 +158,7 @@ def test_a_pod_for_which_its_node_has_no_room_is_left_out_with_the_reason() -> N
     def then(registry: Registry, outcome: CopyOutcome) -> None:
         ((what, why),) = outcome.refused
         assert what.startswith("Pod shop/")
-        assert "cpu" in why
+        assert "cpu" in why, why
         assert outcome.copied["Pod"] == 1
 
     copied(node(), pod("a", cpu="2"), pod("b", cpu="2"), then=then)
