@@ -11,11 +11,13 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from builders import node, pod
 from situate.core.changes import BindDone, BindFailed, Change, NodeSeen, PodRef, PodSeen
-from situate.core.config.defaults import default_configuration
+from situate.core.config.defaults import default_configuration, under_rules
 from situate.core.config.types import KubeSchedulerConfiguration
 from situate.core.engine.engine import Engine
 from situate.core.model.pod import PodSchedulingGate
+from situate.core.queue import incoming
 from situate.core.queue.queue import UNSCHEDULABLE_LIMIT_MS
+from situate.core.versions import RULES, V1_37, KubernetesRules
 from situate.loop import metrics_table as table
 from situate.loop.journal import Journal
 from situate.loop.metrics import CONTENT_TYPE, Metrics
@@ -26,7 +28,7 @@ from situate.wire.config import load_config
 DEFAULT = "default-scheduler"
 ROOMY = NodeSeen(node("n1", cpu="4", pods=10))
 
-# -- what kube-scheduler v1.36 has -----------------------------------------------------------------------------------
+# -- what kube-scheduler v1.36 has, and v1.37 ------------------------------------------------------------------------
 
 
 def doubling(first: float, count: int) -> tuple[float, ...]:
@@ -54,6 +56,10 @@ UPSTREAM: dict[str, tuple[str, str, set[str], tuple[float, ...]]] = {
     "scheduler_unschedulable_pods": ("BETA", "gauge", {"plugin", "profile"}, ()),
     "scheduler_plugin_evaluation_total": ("BETA", "counter", {"plugin", "extension_point", "profile"}, ()),
     "scheduler_scheduling_algorithm_duration_seconds": ("ALPHA", "histogram", set(), doubling(0.001, 15)),
+    "scheduler_plugin_execution_duration_seconds": (
+        "ALPHA", "histogram", {"plugin", "extension_point", "status"},
+        tuple(float(f"{0.00001 * 1.5**n:.12g}") for n in range(20)),
+    ),
     "scheduler_cache_size": ("ALPHA", "gauge", {"type"}, ()),
     "rest_client_request_duration_seconds": ("ALPHA", "histogram", {"verb", "host"}, REQUEST_S),
     "rest_client_rate_limiter_duration_seconds": ("ALPHA", "histogram", {"verb", "host"}, REQUEST_S),
@@ -307,6 +313,29 @@ def test_pods_that_come_to_the_queue_are_counted_by_what_brought_them() -> None:
         "event=UnschedulablePodAdd,queue=active": 1,
         "event=ScheduleAttemptFailure,queue=unschedulable": 1,
     }
+
+
+def test_with_kubernetes_1_37_queue_events_have_its_names() -> None:
+    watched = Watched(config=under_rules(default_configuration(), V1_37))
+    gated = [PodSchedulingGate(name="wait")]
+    watched.step(0, ROOMY, seen("large", cpu="8"), seen("gated", cpu="1", scheduling_gates=gated))
+    watched.step(1, seen("gated", cpu="1"))
+    events = {key.partition(",")[0].partition("=")[2] for key in watched.show("scheduler_queue_incoming_pods_total")}
+    ours = {"UnscheduledPodAdd", "TargetPodUpdatePodSchedulingGatesEliminated", "ScheduleAttemptFailure"}
+    assert events == ours
+
+
+def test_every_queue_event_that_1_37_renames_is_one_that_there_is() -> None:
+    named = {incoming.POD_ADDED, incoming.POD_CHANGED, incoming.GATES_GONE, *incoming.CAUSES.values()}
+    assert set(V1_37.queue_events) <= named
+    assert not [name for name in named if name.startswith("UnschedulablePod") and name not in V1_37.queue_events]
+
+
+@pytest.mark.parametrize("rules", RULES.values(), ids=lambda rules: rules.version)
+def test_the_build_names_the_kubernetes_whose_decisions_are_made(rules: KubernetesRules) -> None:
+    watched = Watched(config=under_rules(default_configuration(), rules))
+    [build] = watched.show("situate_build_info")
+    assert f"kubernetes=v{rules.version}" in build
 
 
 def test_the_flush_that_must_not_happen_is_shown() -> None:

@@ -102,6 +102,8 @@ class KubernetesRules:
     # -- queue ---------------------------------------------------------------------------------------------------
     nominates_gated_pods: bool
     """A gated pod that is nominated for a node reserves its room there."""
+    queue_events: Mapping[str, str]
+    """Events that bring pods to the queue and have another name in this version's metrics than in 1.36's."""
 
     devices: DeviceRules
 
@@ -122,6 +124,7 @@ V1_36: Final = KubernetesRules(
     budgets_stop_at_first=False,
     unstarted_rank_by_position=False,
     nominates_gated_pods=False,
+    queue_events=MappingProxyType({}),
     devices=DeviceRules(
         selector_error_names_device=False,
         reads_device_taint_rules=False,
@@ -169,6 +172,15 @@ V1_37: Final = KubernetesRules(
     budgets_stop_at_first=True,
     unstarted_rank_by_position=True,
     nominates_gated_pods=True,
+    queue_events=MappingProxyType(
+        {
+            "UnschedulablePodAdd": "UnscheduledPodAdd",
+            "UnschedulablePodUpdate": "TargetPodUpdate",
+            "UnschedulablePodUpdatePodGeneratedResourceClaim": "TargetPodUpdatePodGeneratedResourceClaim",
+            "UnschedulablePodUpdatePodSchedulingGatesEliminated": "TargetPodUpdatePodSchedulingGatesEliminated",
+            "UnschedulablePodUpdatePodToleration": "TargetPodUpdatePodToleration",
+        }
+    ),
     devices=DeviceRules(
         selector_error_names_device=True,
         reads_device_taint_rules=True,

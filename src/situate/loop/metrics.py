@@ -28,14 +28,13 @@ from situate.core.engine.engine import Engine
 from situate.core.engine.metrics import EngineMetrics
 from situate.core.queue.incoming import TIMED_OUT
 from situate.core.queue.queued_pod import QueuedPod, QueueState
+from situate.core.versions import DEFAULT
 from situate.loop import metrics_table as table
 from situate.loop.journal import Journal
 from situate.loop.metrics_series import CounterSeries, HistogramSeries, Labels, SeriesCollector
 from situate.loop.metrics_stopwatch import SUCCESS, SampledStopwatch
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
-KUBERNETES: Final = "v1.36"
-"""The release whose decisions the engine makes."""
 MANY_ATTEMPTS: Final = 15
 """Pods that took this many attempts or more share a label, as with kube-scheduler."""
 ATTEMPTS: Final[Sequence[Labels]] = (*((str(many),) for many in range(MANY_ATTEMPTS)), (f"{MANY_ATTEMPTS}+",))
@@ -78,7 +77,8 @@ class Metrics:
         self.registry.register(SeriesCollector(series, self._refresh))
         ProcessCollector(registry=self.registry)
         GCCollector(registry=self.registry)
-        self._counter(table.BUILD).put((situate.__version__, platform.python_version(), KUBERNETES), 1)
+        self._rules = DEFAULT
+        self._show_build()
 
     def render(self) -> bytes:
         """The response to a scrape, of CONTENT_TYPE."""
@@ -87,11 +87,17 @@ class Metrics:
     def follow(self, engine: Engine, journal: Journal | None = None) -> None:
         """Show this engine from now on. It was made with `engine` and `stopwatch`, as was an earlier one."""
         self._count_evaluations()
-        self._engine, self._journal = engine, journal
+        self._engine, self._journal, self._rules = engine, journal, engine.cluster.rules
+        self._show_build()
         self._plugins = {name: _plugins_of(engine, name) for name in engine.profiles}
         for name in engine.profiles:
             for result in ("scheduled", "unschedulable", "error"):
                 self._counter(table.ATTEMPTS).add((result, name), 0)
+
+    def _show_build(self) -> None:
+        build = self._counter(table.BUILD)
+        build.values.clear()
+        build.put((situate.__version__, platform.python_version(), f"v{self._rules.version}"), 1)
 
     def _counter(self, family: table.Family) -> CounterSeries:
         return self._counters[family.name]
@@ -205,8 +211,8 @@ class Metrics:
         """Read what others count."""
         self._count_evaluations()
         engine = self.engine
-        for labels, pods in engine.incoming.items():
-            self._counter(table.INCOMING).put(labels, pods)
+        for (queue, event), pods in engine.incoming.items():
+            self._counter(table.INCOMING).put((queue, self._rules.queue_events.get(event, event)), pods)
         flushed = sum(pods for (_, event), pods in engine.incoming.items() if event == TIMED_OUT)
         self._counter(table.FLUSHED).put((), flushed)
         self._counter(table.PREEMPTIONS).put((), engine.preemptions)

@@ -71,6 +71,13 @@ POINT_SECONDS: Final = _histogram(
     _exponential(0.0001, 2, 12),
     *("extension_point", "status", "profile"),
 )
+_help = "How long a plugin took. Never told: plugins are timed together. The metric is there for dashboards."
+PLUGIN_SECONDS: Final = _histogram(
+    "scheduler_plugin_execution_duration_seconds",
+    _help,
+    _exponential(0.00001, 1.5, 20),
+    *("plugin", "extension_point", "status"),
+)
 _help = "Attempts in which a plugin was evaluated. It evaluates all nodes at once, and that counts as one."
 EVALUATIONS: Final = _counter("scheduler_plugin_evaluation_total", _help, "plugin", "extension_point", "profile")
 _help = "How long pods waited on permit. None do: gangs are decided as a whole. The metric is there for dashboards."

@@ -1,4 +1,4 @@
-"""The events that bring a pod to a part of the queue, by their names in kube-scheduler's metrics.
+"""The events that bring a pod to a part of the queue, by their names in the metrics of kube-scheduler 1.36.
 
 For counting only: no decision depends on them.
 """
