@@ -16,7 +16,7 @@ from situate.kube.client import Client
 from situate.web.desk import Answer, Desk
 from situate.web.guard import LOGIN, json_body, refusal
 from situate.web.limits import MAX_PODS_OF_NODE, MAX_QUESTIONS, QUESTION_S
-from situate.web.map_columns import PER_MILLE
+from situate.web.map_columns import NONE, PER_MILLE
 from situate.web.models import Models
 from situate.wire.errors import InputError
 
@@ -73,15 +73,16 @@ class Answers:
             node = None if row is None else model.cluster.nodes.objects[row]
             if row is None or node is None or not model.scope.whole:
                 return refusal(404, f'nodes "{request.match_info["node"]}" not found')
-            return _json(describe_node(model.cluster, row, node))
+            return _json(describe_node(model.cluster, row, node, model.columns.used(node.metadata.name)))
 
 
 def _json(value: object) -> web.Response:
     return web.Response(body=msgspec.json.encode(value), content_type="application/json")
 
 
-def describe_node(cluster: Cluster, row: int, node: Node) -> dict[str, Any]:
-    """A node: what it has, what is requested of each resource, and the pods that do."""
+def describe_node(cluster: Cluster, row: int, node: Node, used: tuple[int, int] | None) -> dict[str, Any]:
+    """A node: what it has, what is requested of each resource, what is used if that is known, and its pods."""
+    measured = {} if used is None else dict(zip(("cpu", "memory"), used, strict=True))
     nodes, names = cluster.nodes, cluster.resources.names
     pods = []
     for pod_row in list(nodes.pods[row])[:MAX_PODS_OF_NODE]:
@@ -99,9 +100,8 @@ def describe_node(cluster: Cluster, row: int, node: Node) -> dict[str, Any]:
         asked = len(nodes.pods[row]) if name == "pods" else int(nodes.requested[at, row])
         if room or asked:
             share = round(PER_MILLE * asked / room) if room else -1
-            resources.append(
-                {"name": name, "requested": roughly(name, asked), "allocatable": roughly(name, room), "share": share}
-            )
+            amounts = {"requested": roughly(name, asked), "allocatable": roughly(name, room)}
+            resources.append({"name": name, **amounts, "share": share, "used": measured.get(name, NONE)})
     return {
         "node": node.metadata.name,
         "labels": dict(node.metadata.labels),

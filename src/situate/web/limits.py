@@ -22,6 +22,10 @@ START_S: Final = 20.0
 """How long a reader waits for the first list of nodes and pods."""
 RECHECK_S: Final = 30.0
 """How often we ask whether the user may still read what the model shows."""
+USAGE_S: Final = 15.0
+"""How often the metrics API is asked what nodes use: as often as metrics-server measures."""
+USAGE_ABSENT_S: Final = 120.0
+"""The same, of a cluster that has no metrics API, or that does not let this user read it."""
 FLUSH_S: Final = 0.15
 """The shortest time between two updates; what changes meanwhile is sent together."""
 NODES_FIRST_S: Final = 5.0

@@ -44,6 +44,7 @@ class MapColumns:
         self._states: list[int] = []
         self._shares: Shares = np.zeros((len(self.resources), 0), np.int16)
         self._used: dict[str, tuple[int, int]] = {}
+        """What is used of cpu and memory, in per mille; only if somebody measures it."""
         self._changed: npt.NDArray[np.int64] = np.zeros(0, np.int64)
 
     # -- following -----------------------------------------------------------------------------------------------
@@ -81,6 +82,8 @@ class MapColumns:
 
     def use_seen(self, used: Mapping[str, tuple[int, int]], tick: int) -> None:
         """What the nodes really use, in per mille of cpu and memory, by name."""
+        if bool(used) != bool(self._used):
+            self.layout += 1
         for row, name in enumerate(self._names):
             if name and used.get(name) != self._used.get(name):
                 self._changed[row] = tick
@@ -111,6 +114,10 @@ class MapColumns:
             return {"layout": self.layout, "resources": self._resource_names(cluster), **self._rows(range(size))}
         rows = np.flatnonzero(self._changed[:size] > since).tolist()
         return {"layout": self.layout, "rows": rows, **self._rows(rows)} if rows else None
+
+    def used(self, name: str) -> tuple[int, int] | None:
+        """What a node uses of cpu and memory, in per mille; None if nobody measures it."""
+        return self._used.get(name)
 
     def count(self, bit: int) -> int:
         """How many nodes have a bit in their state."""
@@ -147,6 +154,21 @@ def _shares(cluster: Cluster, resources: list[int], size: int) -> Shares:
     # In floats: a sum of bytes times a thousand may not fit an integer.
     share = np.where(room > 0, np.ceil(asked * float(PER_MILLE) / np.maximum(room, 1)), np.where(asked > 0, MOST, NONE))
     found: Shares = np.clip(share, NONE, MOST).astype(np.int16)
+    return found
+
+
+def used_shares(cluster: Cluster, usage: Mapping[str, tuple[int, int]]) -> dict[str, tuple[int, int]]:
+    """What is used of cpu and memory, in per mille of what a node has. Nodes that are not there are left out."""
+    found = {}
+    for name, amounts in usage.items():
+        row = cluster.nodes.rows.get(name)
+        if row is not None:
+            rooms = (int(cluster.nodes.allocatable[at, row]) for at in (CPU, MEMORY))
+            cpu, memory = (
+                min(MOST, round(PER_MILLE * used / room)) if room > 0 else NONE
+                for used, room in zip(amounts, rooms, strict=True)
+            )
+            found[name] = cpu, memory
     return found
 
 

@@ -31,9 +31,10 @@ from situate.kube.kinds import PODS, WatchedKind
 from situate.kube.reflector import Reflector
 from situate.web.gangs import GangMembers
 from situate.web.limits import FIRST_FLUSH_S, FLUSH_S, LISTING_FLUSH_S, NODES_FIRST_S, RECHECK_S, WAITING_S
-from situate.web.map_columns import MapColumns
+from situate.web.map_columns import MapColumns, used_shares
 from situate.web.placements import PlacementFeed
 from situate.web.rights import Scope, find_scope
+from situate.web.usage import Usage, UsageReader
 from situate.web.waiting import waiting_rows
 
 CHANGED_RIGHTS: Final = "what you may read has changed; the page starts again"
@@ -78,6 +79,11 @@ class ClusterModel:
         self._gang_rows: tuple[int, float, dict[str, Any]] | None = None
         self._pending_tick = self._gang_tick = 1
         self.gangs = GangMembers()
+        self.usage: Usage = {}
+        """What nodes use; empty if nobody measures it."""
+        self._measured = False
+        """Whether there are figures that the columns do not have."""
+        self._reader = UsageReader(client, self._used)
         self.placements = PlacementFeed(client, scope.namespace, self._moved_soon)
         self._reflectors = [Reflector(client, _within(kind, scope), self._tell) for kind in kinds]
         self._pods = [one for one in self._reflectors if one.kind.model is Pod]
@@ -95,6 +101,8 @@ class ClusterModel:
                         tasks.create_task(self._after_nodes(one), name=f"reflector of {one.kind.name}")
                 tasks.create_task(self._recheck(), name="rights")
                 tasks.create_task(self.placements.run(), name="placements")
+                if self.scope.whole:
+                    tasks.create_task(self._measure(), name="usage")
         except* ModelEndedError as group:
             self._end(str(group.exceptions[0]))
         except* ApiError as group:
@@ -110,6 +118,14 @@ class ClusterModel:
                 async with asyncio.timeout(NODES_FIRST_S):
                     await one.synced.wait()
         await reflector.run()
+
+    async def _measure(self) -> None:
+        await self.synced()
+        await self._reader.run()
+
+    def _used(self, usage: Usage) -> None:
+        self.usage, self._measured = usage, True
+        self._moved_soon()
 
     async def _recheck(self) -> None:
         """End when the person may no longer read what is shown: a watch that is open would go on for minutes."""
@@ -236,6 +252,9 @@ class ClusterModel:
         if self._backlog is not None:  # a question is being asked; what changed is announced after it
             return
         self.columns.update(self.cluster, self.tick + 1)
+        if self._measured:
+            self._measured = False
+            self.columns.use_seen(used_shares(self.cluster, self.usage), self.tick + 1)
         self._announce()
 
     def _announce(self) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from situate.core.explain.formatting import roughly
 from situate.core.state.classes import CPU, MEMORY, PODS
-from situate.web.map_columns import NOT_READY
+from situate.web.map_columns import NONE, NOT_READY
 from situate.web.model import ClusterModel
 
 COMMENT: Final = b":\n\n"
@@ -158,15 +158,17 @@ def summary(model: ClusterModel) -> dict[str, Any]:
             room, asked = (
                 int(table[at, :size].sum(dtype=np.float64)) for table in (nodes.allocatable, nodes.requested)
             )
-            totals[name] = _total(_short(name, asked), _short(name, room), _share(asked, room))
+            used = sum(amounts[at == MEMORY] for amounts in model.usage.values())
+            share = _share(used, room) if model.usage else NONE
+            totals[name] = _total(_short(name, asked), _short(name, room), _share(asked, room), share)
         room, asked = int(nodes.allocatable[PODS, :size].sum()), len(model.cluster.pods.rows)
         totals["pods"] = _total(str(asked), str(room), _share(asked, room))
         found["totals"] = totals
     return found
 
 
-def _total(requested: str, allocatable: str, share: int) -> dict[str, Any]:
-    return {"requested": requested, "allocatable": allocatable, "share": share}
+def _total(requested: str, allocatable: str, share: int, used: int = NONE) -> dict[str, Any]:
+    return {"requested": requested, "allocatable": allocatable, "share": share, "used": used}
 
 
 def _short(resource: str, amount: int) -> str:

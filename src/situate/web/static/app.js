@@ -146,7 +146,7 @@ const total = (name, one) =>
     { class: "figure wide" },
     h("span", {}, `${name} requested`),
     meter(one.share, `${percent(one.share)} of ${name}`),
-    h("small", {}, `${percent(one.share)} · ${one.requested} of ${one.allocatable}`),
+    h("small", {}, `${percent(one.share)} · ${one.requested} of ${one.allocatable}${one.used >= 0 ? ` · ${percent(one.used)} used` : ""}`),
   );
 
 function showNotes(problems) {

@@ -47,6 +47,7 @@ export function map({ root, go, query }) {
   const scroller = h("div", { class: "scroller" }, spacer, canvas, tip);
   const listing = h("div", { class: "listing", hidden: true });
   const panel = h("aside", { class: "panel", "aria-label": "The selected node", hidden: true });
+  const measured = h("span", { class: "measured", hidden: true }, h("i", { class: "line" }), "used");
   const toggle = h("button", { type: "button", "aria-pressed": String(table), onclick: () => { table = !table; remember(); draw(); } }, "Table");
   const tools = h(
     "div",
@@ -72,6 +73,7 @@ export function map({ root, go, query }) {
       h("span", {}, "full"),
       h("i", { class: "striped", title: "not ready" }), h("span", {}, "not ready"),
       h("i", { class: "corner", title: "cordoned" }), h("span", {}, "cordoned"),
+      measured,
     );
   }
 
@@ -96,6 +98,7 @@ export function map({ root, go, query }) {
       nodes.shares = update.shares;
       nodes.used = update.used || null;
       nodes.resources = update.resources;
+      measured.hidden = !nodes.used;
       replace(choice, ["scarcest", ...nodes.resources, ...(nodes.used ? ["used cpu", "used memory"] : [])].map((name) => h("option", { value: name }, name)));
       if (![...choice.options].some((one) => one.value === by)) by = "scarcest";
       choice.value = by;
@@ -105,10 +108,7 @@ export function map({ root, go, query }) {
         nodes.state[row] = update.state[at];
         nodes.zone[row] = zones[update.zone[at]];
         update.shares.forEach((column, which) => { nodes.shares[which][row] = column[at]; });
-        if (update.used) {
-          nodes.used = nodes.used || [[], []];
-          update.used.forEach((column, which) => { nodes.used[which][row] = column[at]; });
-        }
+        if (update.used && nodes.used) update.used.forEach((column, which) => { nodes.used[which][row] = column[at]; });
       });
     }
     nodes.generation = (nodes.generation || 0) + (every || update.names.some((name, at) => name !== (layout && layout.names[update.rows[at]])) ? 1 : 0);
@@ -434,7 +434,7 @@ export function map({ root, go, query }) {
       h("p", { class: "quiet" }, [node.labels["topology.kubernetes.io/zone"], node.labels["node.kubernetes.io/instance-type"]].filter(Boolean).join(" · ")),
       node.unschedulable ? h("p", {}, "Cordoned: no new pods.") : null,
       node.taints.length ? h("p", {}, "Taints: ", node.taints.map((taint) => h("span", { class: "chip" }, taint))) : null,
-      h("dl", { class: "resources" }, node.resources.map((one) => [h("dt", {}, one.name), h("dd", {}, meter(one.share), h("small", {}, `${one.requested} of ${one.allocatable} · ${percent(one.share)}`))])),
+      h("dl", { class: "resources" }, node.resources.map((one) => [h("dt", {}, one.name), h("dd", {}, meter(one.share), h("small", {}, `${one.requested} of ${one.allocatable} · ${percent(one.share)}${one.used >= 0 ? ` · ${percent(one.used)} used` : ""}`))])),
       h("h3", {}, plural(node.pods.length + node.morePods, "pod")),
       h("ul", { class: "pods" }, node.pods.map((one) => h("li", {}, h("a", { href: whyLink(one.pod), title: "Why here" }, one.pod), h("span", {}, amounts(one.requests))))),
       node.morePods ? h("p", { class: "quiet" }, `and ${node.morePods} more`) : null,
