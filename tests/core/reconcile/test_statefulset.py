@@ -75,6 +75,25 @@ def test_each_pod_has_a_name_labels_and_a_place_in_the_network_of_its_own() -> N
     assert labels["controller-revision-hash"] == world.names("ControllerRevision")[0]
 
 
+@pytest.mark.parametrize(
+    "kind, label", [("StatefulSet", "controller.kubernetes.io/hash"), ("DaemonSet", "controller-revision-hash")]
+)
+def test_a_revision_has_the_labels_of_the_template_its_hash_and_the_annotations_of_its_owner(
+    kind: str, label: str
+) -> None:
+    world = World(0)
+    body = workload(kind, **({"serviceName": "svc"} if kind == "StatefulSet" else {}))
+    body["metadata"]["annotations"] = {"kubernetes.io/change-cause": "first"}
+    world.create(body)
+    world.run(4)
+    (revision,) = world.all("ControllerRevision")
+    metadata = revision["metadata"]
+    assert metadata["annotations"] == {"kubernetes.io/change-cause": "first"}
+    assert metadata["labels"] == {"app": "web", label: metadata["name"].removeprefix("web-")}
+    template = revision["data"]["spec"]["template"]
+    assert list(template) == sorted(template)
+
+
 def test_ordinals_may_start_later() -> None:
     world = started(ordinals={"start": 5}, replicas=2)
     assert world.names("Pod") == ["web-5", "web-6"]

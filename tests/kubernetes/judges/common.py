@@ -68,8 +68,9 @@ def copy_module(module: str, version: str, folders: Sequence[str] = (".",)) -> P
         for folder in folders:
             shutil.copytree(module_directory(module, version) / folder, new / folder)
         subprocess.run(["chmod", "-R", "u+w", str(new)], check=True)
-        for script in new.rglob("*.sh"):  # modules forget that they can be run
-            script.chmod(0o755)
+        for file in new.rglob("*"):  # modules forget that they can be run
+            if file.is_file() and file.suffix != ".go" and file.read_bytes()[:2] == b"#!":
+                file.chmod(0o755)
         new.rename(target)
     return target
 

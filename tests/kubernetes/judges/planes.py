@@ -62,7 +62,8 @@ def bare_plane(folder: Path) -> Iterator[BarePlane]:
     given = [f"--{name}={value}" for name, value in flags.items()]
     server = Part("kube-apiserver", [SITUATE, "envtest", "kube-apiserver", *given], folder / "server.log")
     kubeconfig = folder / "kubeconfig"
-    controllers = Part("controllers", [SITUATE, "controllers", "--kubeconfig", kubeconfig], folder / "controllers.log")
+    asked: list[str | Path] = [SITUATE, "controllers", "--nodes", "kubernetes", "--kubeconfig", kubeconfig]
+    controllers = Part("controllers", asked, folder / "controllers.log")
     kubectl: list[str | Path] = [PARTS / "kubectl", "--kubeconfig", kubeconfig]
     for words in (
         ["set-cluster", "it", f"--server=https://127.0.0.1:{port}", "--insecure-skip-tls-verify=true"],
@@ -87,4 +88,5 @@ def bare_plane(folder: Path) -> Iterator[BarePlane]:
 
 NODE = """{"apiVersion": "v1", "kind": "Node",
  "metadata": {"name": "127.0.0.1", "annotations": {"save-managers": "true"}},
- "status": {"capacity": {"memory": "1Gi"}}}"""
+ "status": {"capacity": {"memory": "1Gi"}, "conditions": [{"type": "Ready", "status": "Unknown"}]}}"""
+"""The condition is what the node controllers set after a minute."""

@@ -126,6 +126,20 @@ def test_a_request_that_takes_too_long_is_given_up() -> None:
     told(story)
 
 
+def test_a_client_may_give_a_request_less_time() -> None:
+    async def story() -> None:
+        slow = Slow()
+        async with world(specials=slow.specials) as here, here.line() as line:
+            line.request("POST", f"{REVIEWS}?timeout=2s", REVIEW)
+            await slow.until(1)
+            here.server._filters.sweep(time.perf_counter() + 1.0)
+            assert here.server._filters.running == 1
+            here.server._filters.sweep(time.perf_counter() + 3.0)
+            assert (await line.reply()).code == 504
+
+    told(story)
+
+
 def test_a_fault_of_ours_is_an_answer_and_a_count_and_the_server_goes_on(caplog: pytest.LogCaptureFixture) -> None:
     async def story() -> None:
         async with world(door=Door(broken=True)) as here:

@@ -14,6 +14,9 @@ from situate.core.reconcile.naming import data_hash, hashed_name
 from situate.core.reconcile.objects import ObjectLister, controller_ref, ref_of, to_json, update_status
 
 HASH_LABEL = "controller-revision-hash"
+"""On pods: for a DaemonSet the hash of their revision, for a StatefulSet its name."""
+_HASH_LABELS = {"DaemonSet": HASH_LABEL, "StatefulSet": "controller.kubernetes.io/hash"}
+"""On revisions."""
 _PATCH = "$patch"
 
 
@@ -25,9 +28,16 @@ class RevisionHistory(msgspec.Struct, frozen=True):
     collision: bool = False
 
 
-def _data(template: PodTemplateSpec) -> dict[str, Any]:
+def _data(template: PodTemplateSpec) -> Any:
     """What `kubectl rollout undo` applies to restore this template."""
-    return {"spec": {"template": {**to_json(template), _PATCH: "replace"}}}
+    return _sorted({"spec": {"template": {**to_json(template), _PATCH: "replace"}}})
+
+
+def _sorted(value: Any) -> Any:
+    """By name, as Go writes a map."""
+    if isinstance(value, dict):
+        return {name: _sorted(value[name]) for name in sorted(value)}
+    return [_sorted(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def template_in(revision: ControllerRevision) -> PodTemplateSpec:
@@ -53,17 +63,19 @@ def history(
     name, namespace = hashed_name(owner.metadata.name, digest), owner.metadata.namespace
     if taken(name):
         return RevisionHistory(None, collision=True)
-    selector = owner.spec.selector
-    labels = {**owner.spec.template.metadata.labels, **({} if selector is None else selector.match_labels)}
+    reference = controller_ref(owner)
+    metadata: dict[str, Any] = {
+        "name": name,
+        "namespace": namespace,
+        "labels": {**owner.spec.template.metadata.labels, _HASH_LABELS[reference.kind]: digest},
+        "ownerReferences": [to_json(reference)],
+    }
+    if owner.metadata.annotations:
+        metadata["annotations"] = dict(owner.metadata.annotations)
     body = {
         "apiVersion": "apps/v1",
         "kind": "ControllerRevision",
-        "metadata": {
-            "name": name,
-            "namespace": namespace,
-            "labels": {**labels, HASH_LABEL: digest},
-            "ownerReferences": [to_json(controller_ref(owner))],
-        },
+        "metadata": metadata,
         "data": data,
         "revision": next_int64(last),
     }

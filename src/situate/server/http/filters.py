@@ -44,6 +44,7 @@ from situate.server.http.host_allowlist import HostAllowlist
 from situate.server.http.metrics import RequestLabels, RequestMetrics
 from situate.server.http.pod_streams import STREAMING
 from situate.server.http.ports import Gate
+from situate.server.http.presentation import present
 from situate.server.http.query import Query
 from situate.server.http.request_state import RequestState
 from situate.server.http.responses import Response, compress, status_response, warning_headers
@@ -68,6 +69,7 @@ TUNNELS: Final = frozenset((*STREAMING, PROXY))
 """Subresources whose requests are connections to nodes."""
 _READS: Final = ("get", "list", "watch", "head", "options")
 _SHOWN: Final = {"create": "POST", "update": "PUT"}
+_OPENAPI: Final = "/openapi"
 _HEALTH: Final = ("/healthz", "/livez", "/readyz")
 _log = Log(__name__)
 
@@ -141,7 +143,7 @@ class RequestFilters:
         try:
             return await self._filtered(request, state)
         except StatusError as error:
-            response = status_response(error)
+            response = await self._presented(request, state, status_response(error))
             if state.caller is None:  # it failed before or during authentication
                 self._spend_budget(request, state)
         except StoreError as error:
@@ -212,11 +214,18 @@ class RequestFilters:
         if response.is_large:
             await self._take_turn(state, response)
         state.response = response.body
+        response = await self._presented(request, state, response)
         encoding = headers.get("Accept-Encoding", "")
         if encoding and response.code == HTTPStatus.OK:
             limits = self._limits
             return await compress(response, encoding, limits.gzip_bytes, limits.gzip_thread_bytes)
         return response
+
+    async def _presented(self, request: web.BaseRequest, state: RequestState, response: Response) -> Response:
+        if state.url.path.startswith(_OPENAPI):
+            return response
+        headers = request.headers
+        return await present(response, headers.get("Accept", ""), state.query, headers.get("User-Agent", ""))
 
     async def _take_turn(self, state: RequestState, response: Response) -> None:
         """Few large lists are sent at the same time, and users take turns. Raises StatusError (429)."""
@@ -257,6 +266,8 @@ class RequestFilters:
                 self._open_tunnel(state)
             state.labels = what = self._labels(state)
             self._metrics.long_running[what] = self._metrics.long_running.get(what, 0) + 1
+        elif asked_s := queries.timeout_s(state.query):
+            state.limit_s = asked_s
 
     def _open_tunnel(self, state: RequestState) -> None:
         try:
@@ -343,11 +354,12 @@ class RequestFilters:
         if now >= self._next_check:
             self._next_check = now + CHECK_CREDENTIALS_S
             self._end_unknown()
-        oldest, oldest_body = now - self._limits.request_s, now - self._limits.body_s
+        oldest_body = now - self._limits.body_s
         for task, state in list(self._running.items()):
             if state.long_running or state.late:
                 continue
-            if state.started < oldest or (state.reading and state.started < oldest_body):
+            limit_s = min(state.limit_s, self._limits.request_s)
+            if state.started < now - limit_s or (state.reading and state.started < oldest_body):
                 state.late = True
                 task.cancel()
 

@@ -14,11 +14,11 @@ JSON: Final = "application/json"
 YAML: Final = "application/yaml"
 PROTOBUF: Final = "application/vnd.kubernetes.protobuf"
 SERVED: Final = f"{JSON}, {YAML}, {PROTOBUF}"
-"""What bodies may be; answers are JSON."""
+"""What bodies may be; answers are JSON or YAML."""
 META: Final = "meta.k8s.io"
 DISCOVERY: Final = "apidiscovery.k8s.io"
 DISCOVERY_VERSIONS: Final = ("v2", "v2beta1")
-_ANY: Final = ("*/*", "application/*", JSON)
+_ANY: Final = ("*/*", "application/*", JSON, YAML)
 _PATCHES: Final = {
     "application/merge-patch+json": "merge",
     "application/json-patch+json": "json",
@@ -42,7 +42,7 @@ class Form:
 PLAIN: Final = Form()
 
 
-def not_acceptable(message: str = f"only the following media types are accepted: {JSON}") -> StatusError:
+def not_acceptable(message: str = f"only the following media types are accepted: {JSON}, {YAML}") -> StatusError:
     return StatusError(HTTPStatus.NOT_ACCEPTABLE, "NotAcceptable", message)
 
 
@@ -99,6 +99,19 @@ def wants_discovery(header: str) -> str:
         elif not named.get("as"):
             return ""
     raise not_acceptable()
+
+
+@cached_if_short(entries=64, length=512)
+def wants_yaml(header: str) -> bool:
+    """Whether a client prefers YAML to JSON."""
+    return next((media == YAML for media, _ in _clauses(header) if media in _ANY), False)
+
+
+@cached_if_short(entries=64, length=512)
+def refuse_yaml(header: str) -> None:
+    """Of a stream: raises StatusError (406) if a client prefers YAML."""
+    if wants_yaml(header):
+        raise not_acceptable(f"only the following media types are accepted: {JSON}")
 
 
 @cached_if_short(entries=64, length=512)

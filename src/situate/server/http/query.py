@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 from urllib.parse import unquote_plus
 
+from situate.core.model.duration import parse_duration
 from situate.core.model.integers import is_integer, parse_int64
 from situate.core.model.timestamp import TimestampError, epoch_ms
 from situate.server.errors import Cause, StatusError, bad_request, invalid
@@ -66,6 +67,17 @@ def _integer(query: Query, name: str) -> int | None:
         why = "value out of range" if is_integer(text) else "invalid syntax"
         raise bad_request(f"strconv.ParseInt: parsing {_quoted(text)}: {why}")
     return number
+
+
+def timeout_s(query: Query) -> float:
+    """How long the client gives the request; 0: as long as the server does. Raises StatusError (400)."""
+    text = query.get("timeout", "")
+    if not text:
+        return 0.0
+    try:
+        return max(parse_duration(text), 0) / 1e9
+    except ValueError as error:
+        raise bad_request(f"invalid timeout specified in the request URL - {error}") from None
 
 
 def _quoted(text: str) -> str:

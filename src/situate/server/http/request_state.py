@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 
 import msgspec
 from msgspec import Struct
@@ -50,6 +51,8 @@ class RequestState(Struct):
     tunnel: bool = False
     """It counts as a tunnel to a node."""
     labels: RequestLabels | None = None
+    limit_s: float = math.inf
+    """How long the client gives it, if that is less than the server does."""
     late: bool = False
     body: bytes = b""
     response: object = None

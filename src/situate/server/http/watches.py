@@ -8,7 +8,7 @@ from http import HTTPStatus
 
 from situate.server.errors import StatusError
 from situate.server.http import query
-from situate.server.http.negotiation import JSON
+from situate.server.http.negotiation import JSON, refuse_yaml
 from situate.server.http.ports import ComputedResources, EventStream
 from situate.server.http.rendering import Renderer
 from situate.server.http.request import ApiRequest
@@ -31,6 +31,7 @@ class WatchHandler:
         self, request: ApiRequest, renderer: Renderer, headers: str, computed: ComputedResources | None = None
     ) -> Response:
         """`computed`: the source, if the resource is computed and not stored."""
+        refuse_yaml(request.http.headers.get("Accept", ""))
         options = query.watch_options(request.query)
         if not options.timeout_s:
             options = replace(options, timeout_s=int(self._limits.watch_least_s * (1.0 + self._random())))
