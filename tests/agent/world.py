@@ -226,6 +226,10 @@ class FakePlane:
         self._check()
         return self.nodes_held.get(name) if kind == "Node" else self.objects.get((kind, name))
 
+    async def set_finalizers(self, volume: dict[str, Any], finalizers: list[str]) -> None:
+        self._check()
+        self.objects["PersistentVolume", volume["metadata"]["name"]]["metadata"]["finalizers"] = finalizers
+
     async def record_event(self, event: dict[str, Any]) -> None:
         self._check()
         self.events.append(event)

@@ -16,6 +16,7 @@ from typing import Any, Final
 import aiohttp
 
 from situate.agent import host
+from situate.agent.claim_volumes import ClaimVolumes
 from situate.agent.clock import REAL, Clock
 from situate.agent.control_plane import ControlPlane, LeaseLostError
 from situate.agent.events import PodEventRecorder
@@ -30,6 +31,7 @@ from situate.core.reconcile.nodes.fencing import STOP_MS
 from situate.loop.logs import Log
 
 LOCK: Final = "agent.lock"
+VOLUMES: Final = "volumes"
 SHUT_DOWN_S: Final = 5.0
 """The grace period of containers when the agent shuts down."""
 STOP_S: Final = STOP_MS / 1_000
@@ -70,6 +72,12 @@ class NodeAgent:
             control_plane, settings, self.facts, clock, self._lease, lambda: list(self.pods.workers.values())
         )
         self.pods = PodManager(control_plane, settings, checkpoint, clock, self._lease, self.status, self.runtime)
+        self._volumes = ClaimVolumes(
+            control_plane,
+            settings.volumes or settings.directory / VOLUMES,
+            clock,
+            lambda: [worker.pod for worker in self.pods.workers.values()],
+        )
         self.server = KubeletServer(self.runtime, lambda: [worker.pod for worker in self.pods.workers.values()])
 
     @property
@@ -119,6 +127,7 @@ class NodeAgent:
                 pods.watch,
                 pods.save,
                 self._recorder.run,
+                self._volumes.run,
             ):
                 group.create_task(part())
 
@@ -150,6 +159,7 @@ class NodeAgent:
             backoff=self._settings.backoff,
             assign_ports=self.pods.assign_ports,
             security=self._settings.security,
+            volumes=self._volumes,
             stop_within_s=self._stop_within_s,
             is_fenced=self._lease.is_closed,
             may_start=lambda: self.pods.is_current,

@@ -98,8 +98,15 @@ def _writable(pod: Mapping[str, Any], spec: Mapping[str, Any], volumes: Mapping[
     return [
         volumes[variable_of(mount["name"])]
         for mount in spec.get("volumeMounts", ())
-        if not mount.get("readOnly") and {"emptyDir", "hostPath"} & set(kinds.get(mount["name"], ()))
+        if not mount.get("readOnly") and _may_write(kinds.get(mount["name"], {}))
     ]
+
+
+def _may_write(volume: Mapping[str, Any]) -> bool:
+    claimed = volume.get("persistentVolumeClaim")
+    if claimed is not None:
+        return not claimed.get("readOnly")
+    return bool({"emptyDir", "hostPath", "ephemeral"} & set(volume))
 
 
 def _check_no_nul(argv: Sequence[str], env: Mapping[str, str], cwd: str) -> None:

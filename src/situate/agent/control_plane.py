@@ -114,7 +114,10 @@ class ControlPlane(Protocol):
     ) -> None: ...
 
     async def get(self, kind: str, namespace: str, name: str) -> dict[str, Any] | None:
-        """A ConfigMap, a Secret or a Node; None: there is none."""
+        """An object of a kind that agents read; None: there is none."""
+
+    async def set_finalizers(self, volume: dict[str, Any], finalizers: list[str]) -> None:
+        """Write the finalizers of a PersistentVolume, if it has not changed since it was read."""
 
     async def request_token(self, pod: dict[str, Any], audience: str, life_s: int) -> str:
         """A token of the pod's ServiceAccount, bound to the pod. `audience`: "" for the server itself."""

@@ -218,6 +218,11 @@ class HttpControlPlane:
     async def get(self, kind: str, namespace: str, name: str) -> dict[str, Any] | None:
         return await self._get(_path(kind, namespace, name))
 
+    async def set_finalizers(self, volume: dict[str, Any], finalizers: list[str]) -> None:
+        meta = volume["metadata"]
+        own = {"uid": meta["uid"], "resourceVersion": meta["resourceVersion"], "finalizers": finalizers or None}
+        await self._patch(_path("PersistentVolume", "", meta["name"]), {"metadata": own})
+
     async def request_token(self, pod: dict[str, Any], audience: str, life_s: int) -> str:
         account = pod["spec"].get("serviceAccountName", "")
         path = f"/api/v1/namespaces/{pod['metadata']['namespace']}/serviceaccounts/{account}/token"
@@ -337,6 +342,10 @@ def _path(kind: str, namespace: str, name: str) -> str:
             return f"/api/v1/namespaces/{namespace}/{kind.lower()}s/{name}"
         case "ResourceClaim":
             return f"/apis/resource.k8s.io/v1/namespaces/{namespace}/resourceclaims/{name}"
+        case "PersistentVolumeClaim":
+            return f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/{name}"
+        case "PersistentVolume":
+            return f"/api/v1/persistentvolumes/{name}"
         case "Node":
             return f"/api/v1/nodes/{name}"
         case _:

@@ -9,6 +9,8 @@ from dataclasses import replace
 from http import HTTPStatus
 from typing import Any, Final
 
+from msgspec import convert
+
 from situate.agent.control_plane import (
     NO_ORIGIN,
     AcquiredLease,
@@ -33,7 +35,9 @@ from situate.agent.node_objects import (
     with_report,
 )
 from situate.agent.pod_status import merge_status
+from situate.core.model.storage import PersistentVolumeSpec
 from situate.core.reconcile.nodes.reports import REPORT, AgentReport
+from situate.core.reconcile.volumes.provisioner import hostnames
 from situate.loop.drive import describe_error
 from situate.server.errors import StatusError
 from situate.server.identity.tokens.token_requests import TokenRequests
@@ -52,6 +56,7 @@ NODES: Final = BY_KIND["v1", "Node"]
 LEASE: Final = BY_KIND["coordination.k8s.io/v1", "Lease"]
 EVENTS: Final = BY_KIND["v1", "Event"]
 ACCOUNTS: Final = BY_KIND["v1", "ServiceAccount"]
+VOLUMES: Final = BY_KIND["v1", "PersistentVolume"]
 SNAPSHOTS: Final = BY_KIND["situate.dev/v1alpha1", "NodeSnapshot"]
 SLICES: Final = BY_KIND["resource.k8s.io/v1", "ResourceSlice"]
 READ: Final = {
@@ -59,6 +64,8 @@ READ: Final = {
     "Secret": BY_KIND["v1", "Secret"],
     "Node": NODES,
     "ResourceClaim": BY_KIND["resource.k8s.io/v1", "ResourceClaim"],
+    "PersistentVolumeClaim": BY_KIND["v1", "PersistentVolumeClaim"],
+    "PersistentVolume": VOLUMES,
 }
 BOUND: Final = "spec.nodeName!="
 STALE: Final = (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT)
@@ -193,6 +200,22 @@ class LocalControlPlane:
     async def get(self, kind: str, namespace: str, name: str) -> dict[str, Any] | None:
         held = self._registry.cache.get(READ[kind], namespace, name)
         return None if held is None else held.object(READ[kind])
+
+    async def set_finalizers(self, volume: dict[str, Any], finalizers: list[str]) -> None:
+        meta, (node, *_) = volume["metadata"], hostnames(convert(volume["spec"], PersistentVolumeSpec))
+
+        def change(found: Object, held: StoredObject) -> Object:
+            rest = {key: value for key, value in found["metadata"].items() if key != "finalizers"}
+            return {**found, "metadata": {**rest, **({"finalizers": finalizers} if finalizers else {})}}
+
+        with _errors(*STALE):
+            await self._registry.modify(
+                Target(VOLUMES, "", meta["name"]),
+                change,
+                _caller(node),
+                uid=meta["uid"],
+                resource_version=meta["resourceVersion"],
+            )
 
     async def request_token(self, pod: dict[str, Any], audience: str, life_s: int) -> str:
         if self._tokens is None:

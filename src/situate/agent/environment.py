@@ -10,6 +10,7 @@ import base64
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from situate.core.model.quantity import milli_value, value
@@ -59,6 +60,8 @@ class EnvironmentSources:
     """Variables of every container."""
     tokens: Mapping[TokenReference, str] = field(default_factory=dict)
     """Those of the pod's volumes."""
+    claims: Mapping[str, Path] = field(default_factory=dict)
+    """Where the volumes are that have a claim."""
 
 
 def environment_references(pod: Mapping[str, Any], container: Mapping[str, Any]) -> Iterator[ConfigReference]:

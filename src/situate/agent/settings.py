@@ -29,5 +29,7 @@ class NodeSettings:
     """The cluster of this node. The agent ignores a checkpoint of another cluster."""
     security: NodeSecurity = field(default_factory=own_security)
     """Which user containers run as, and which rights they can have."""
+    volumes: Path | None = None
+    """Where the directories of provisioned volumes are, if not below `directory`."""
     authorities: tuple[bytes, ...] = ()
     """CA certificates (DER) for clients that ask for logs. If empty, the agent serves no logs."""

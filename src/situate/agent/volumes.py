@@ -37,6 +37,8 @@ FS_GROUP_DIRECTORY: Final = 0o2770
 CREATE_S: Final = 5.0
 """How long the creation of a hostPath may take."""
 SOURCES: Final = ("configMap", "secret", "downwardAPI", "projected", "emptyDir", "hostPath")
+CLAIMED: Final = ("persistentVolumeClaim", "ephemeral")
+"""Sources that stand for a claim: `claim_volumes` finds the directory."""
 
 
 TOKEN_S: Final = 3_600
@@ -132,7 +134,13 @@ def check_mounts(container: Mapping[str, Any]) -> None:
 def _made(
     pod: Mapping[str, Any], volume: Mapping[str, Any], path: Path, around: EnvironmentSources, owner: VolumeOwner
 ) -> Path:
-    kind = next((one for one in SOURCES if one in volume), None)
+    kind = next((one for one in (*SOURCES, *CLAIMED) if one in volume), None)
+    if kind in CLAIMED:
+        claimed = around.claims[volume["name"]]
+        if not claimed.exists():
+            claimed.mkdir()
+            owner.give(claimed, 0o777)  # as for emptyDir
+        return claimed
     if kind is None:
         kinds = [one for one in volume if one != "name"]
         raise ContainerConfigError(NOT_HERE.format(" ".join(kinds), volume["name"]), FAILED_MOUNT)

@@ -17,6 +17,7 @@ from typing import Any, Final, Literal
 
 import aiohttp
 
+from situate.agent.claim_volumes import ClaimVolumes
 from situate.agent.container_config import container_config, references
 from situate.agent.control_plane import ControlPlane, ControlPlaneError, StaleError, StatusOrigin
 from situate.agent.environment import ConfigReference, ContainerConfigError, EnvironmentSources
@@ -73,6 +74,7 @@ class WorkerContext:
     backoff: RestartBackoff
     assign_ports: Callable[[Mapping[str, Any]], Ports]
     security: NodeSecurity
+    volumes: ClaimVolumes
     stop_within_s: Callable[[], float | None] = lambda: None
     """The grace period if nothing may run on this node now, whatever the pods say; None: pods may run."""
     is_fenced: Callable[[], bool] = lambda: False
@@ -286,7 +288,8 @@ class PodWorker:
             one: await context.control_plane.request_token(self.pod, *one)
             for one in token_references(self.pod, volumes)
         }
-        sources = EnvironmentSources(context.host_ip, context.allocatable, objects, ports, tokens)
+        claims = await context.volumes.paths(self.pod)
+        sources = EnvironmentSources(context.host_ip, context.allocatable, objects, ports, tokens, claims)
         return container_config(self.pod, spec, start, sources, home, volumes, context.security)
 
     async def _read(self, wanted: Iterable[ConfigReference]) -> dict[tuple[str, str], Mapping[str, Any]]:

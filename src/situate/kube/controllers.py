@@ -77,8 +77,10 @@ class ApiPort:
             if not error.not_found:
                 raise RefusedError(error.message) from None
         else:
-            if decode_metadata(found).uid == ref.uid:
+            if ref.uid in ("", decode_metadata(found).uid):
                 return False
+        if not ref.uid:
+            return True  # another object may get the name
         self._gone[ref.uid] = None  # uids are never reused
         if len(self._gone) > REMEMBERED:
             self._gone.popitem(last=False)

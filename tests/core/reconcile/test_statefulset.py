@@ -237,7 +237,7 @@ def test_what_becomes_of_claims(deleted: str, scaled: str, after_scaling: int, a
 def test_a_new_pod_waits_until_the_claim_of_the_last_is_gone() -> None:
     policy = {"whenScaled": "Delete"}
     world = started(volumeClaimTemplates=[CLAIM], persistentVolumeClaimRetentionPolicy=policy)
-    world.patch("PersistentVolumeClaim", "data-web-2", {"metadata": {"finalizers": ["kubernetes.io/pvc-protection"]}})
+    world.patch("PersistentVolumeClaim", "data-web-2", {"metadata": {"finalizers": ["example.com/hold"]}})
     world.patch("StatefulSet", "web", {"spec": {"replicas": 2}})
     world.run(6)
     world.patch("StatefulSet", "web", {"spec": {"replicas": 3}})

@@ -203,7 +203,8 @@ class World:
             if outcome.requeue_at <= self.now and not outcome.effects:
                 raise AssertionError("asked to look again at a time that has passed")
             self.requeue_at.append(outcome.requeue_at)
-        return len(outcome.effects)
+        # An event is no progress: a claim that waits for a volume says so whenever it is looked at.
+        return sum(not isinstance(effect, RecordEvent) for effect in outcome.effects)
 
     def perform_one(self, effect: Effect, place: Place) -> None:
         kind, space, name = place

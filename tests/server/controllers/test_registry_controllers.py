@@ -17,6 +17,7 @@ from situate.agent.node_devices import DevicePublisher, DeviceSet
 from situate.agent.node_objects import NodeShape, hollow_shapes
 from situate.server.admission.chain import chain
 from situate.server.controllers.registry_controllers import RegistryControllers
+from situate.server.default_class import ensure_default_class
 from situate.server.errors import StatusError
 from situate.server.placing.bind_transaction import BindTransactions
 from situate.server.placing.binding import Binder
@@ -34,6 +35,8 @@ REPLICA_SET, CONFIG_MAP = BY_KIND["apps/v1", "ReplicaSet"], BY_KIND["v1", "Confi
 LEASE = BY_KIND["coordination.k8s.io/v1", "Lease"]
 NODE, SLICE = BY_KIND["v1", "Node"], BY_KIND["resource.k8s.io/v1", "ResourceSlice"]
 DEVICE_CLASS, RULE = (BY_KIND["resource.k8s.io/v1", kind] for kind in ("DeviceClass", "DeviceTaintRule"))
+STATEFUL_SET = BY_KIND["apps/v1", "StatefulSet"]
+VOLUME_CLAIM, VOLUME = BY_KIND["v1", "PersistentVolumeClaim"], BY_KIND["v1", "PersistentVolume"]
 CLAIM, CLAIM_TEMPLATE = (BY_KIND["resource.k8s.io/v1", kind] for kind in ("ResourceClaim", "ResourceClaimTemplate"))
 
 
@@ -258,5 +261,46 @@ def test_a_pod_leaves_a_device_that_a_rule_taints() -> None:
         await made.until(lambda: any(one["reason"] == "DeviceTaintManagerEviction" for one in made.all(EVENT)))
         (condition,) = (made.one(RULE, "r", "") or {})["status"]["conditions"]
         assert condition["type"] == "EvictionInProgress"
+
+    story(told)
+
+
+def test_a_stateful_set_gets_volumes_that_outlive_its_pods_and_go_with_its_claims() -> None:
+    async def told(made: World) -> None:
+        await ensure_default_class(made.registry)
+        space = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+        whole = template(app="db")
+        whole["spec"]["containers"][0]["volumeMounts"] = [{"name": "data", "mountPath": "/data"}]
+        spec = {
+            "replicas": 2,
+            "selector": {"matchLabels": {"app": "db"}},
+            "template": whole,
+            "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": space}],
+        }
+        await made.create(STATEFUL_SET, {"metadata": {"name": "db"}, "spec": spec})
+        await made.until(lambda: running(made) == 2)
+        await made.until(lambda: [one["status"]["phase"] for one in made.all(VOLUME, "")] == ["Bound", "Bound"])
+        pods = {pod["metadata"]["name"]: pod for pod in made.all(POD)}
+        for claim in made.all(VOLUME_CLAIM):
+            volume = made.one(VOLUME, claim["spec"]["volumeName"]) or {}
+            (term,) = volume["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"]
+            name = claim["metadata"]["name"].removeprefix("data-")
+            assert term["matchExpressions"][0]["values"] == [pods[name]["spec"]["nodeName"]]
+            assert claim["metadata"]["finalizers"] == ["kubernetes.io/pvc-protection"]
+
+        uid = pods["db-0"]["metadata"]["uid"]
+        await made.registry.delete(Target(POD, "default", "db-0"), SYSTEM, DeleteOptions())
+        await made.until(lambda: running(made) == 2 and (made.one(POD, "db-0") or {})["metadata"]["uid"] != uid)
+        again = made.one(POD, "db-0") or {}
+        assert again["spec"]["nodeName"] == pods["db-0"]["spec"]["nodeName"]
+
+        await made.registry.delete(Target(STATEFUL_SET, "default", "db"), SYSTEM, DeleteOptions())
+        await made.until(lambda: not made.all(POD))
+        assert len(made.all(VOLUME_CLAIM)) == 2
+        for claim in made.all(VOLUME_CLAIM):
+            await made.registry.delete(
+                Target(VOLUME_CLAIM, "default", claim["metadata"]["name"]), SYSTEM, DeleteOptions()
+            )
+        await made.until(lambda: made.all(VOLUME_CLAIM) == made.all(VOLUME, "") == [])
 
     story(told)

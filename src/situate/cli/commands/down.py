@@ -11,7 +11,7 @@ import click
 
 from situate.cli.cluster.local import context_name, has_cluster
 from situate.cli.cluster.merged_kubeconfig import remove_context
-from situate.cli.control_plane.homes import homes_beside, shared_homes
+from situate.cli.control_plane.homes import homes_beside, shared_homes, volumes_beside
 from situate.cli.control_plane.state import read_state, stranger
 from situate.cli.options import own_cluster_option
 
@@ -37,6 +37,7 @@ def down(directory: Path, delete: bool) -> None:
         shutil.rmtree(directory)
         for one in (homes_beside(directory), shared_homes(directory)):
             shutil.rmtree(one, ignore_errors=True)
+            shutil.rmtree(volumes_beside(one), ignore_errors=True)
         click.echo(f"{directory} is deleted.")
         cleaned = remove_context(context_name(directory), directory)
         if cleaned is not None:

@@ -12,6 +12,11 @@ def homes_beside(directory: Path) -> Path:
     return directory.absolute().with_name(f"{directory.absolute().name}-pods")
 
 
+def volumes_beside(homes: Path) -> Path:
+    """The directories of volumes, which outlive their pods."""
+    return homes.with_name(f"{homes.name}-volumes")
+
+
 def shared_homes(directory: Path) -> Path:
     """For clusters below a directory that is closed as well, such as root's home."""
     return SHARED / hashlib.sha256(str(directory.absolute()).encode()).hexdigest()[:12]

@@ -41,6 +41,7 @@ from situate.loop.supervisor import Part, Supervisor
 from situate.server.admission.chain import chain
 from situate.server.apiextensions.controller import DefinitionController
 from situate.server.controllers.leader import run_controllers
+from situate.server.default_class import ensure_default_class
 from situate.server.encryption.config import read_encryption
 from situate.server.encryption.store import EncryptedStore, keep_current
 from situate.server.http.descriptors import fit_descriptors
@@ -286,6 +287,8 @@ async def _open_registry(
     await registry.start()
     stack.push_async_callback(registry.aclose)
     await bootstrap(registry, identity.authority.bundle.decode())
+    if settings.controllers:
+        await ensure_default_class(registry)
     await configure(registry, transactions)
     return registry, identity
 

@@ -2,6 +2,7 @@
 
 import os
 import stat
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -13,7 +14,7 @@ from situate.agent.lease import FENCE
 from situate.agent.process import ProcessRuntime, ProcessSettings
 from situate.agent.settings import NodeSettings
 from situate.agent.volumes import closed_parent
-from situate.cli.control_plane.homes import homes_beside, shared_homes
+from situate.cli.control_plane.homes import homes_beside, shared_homes, volumes_beside
 from situate.loop.logs import Log
 
 PODS: Final = "pods"
@@ -33,7 +34,7 @@ def process_agent(plane: ControlPlane, settings: NodeSettings, top: Path) -> Nod
         homes = _homes(top, settings.security.user)
         return NodeAgent(
             plane,
-            settings,
+            settings if homes is None else replace(settings, volumes=volumes_beside(homes)),
             lambda changed: ProcessRuntime(
                 settings.directory / PODS, changed, groups=groups, settings=limits, homes=homes
             ),

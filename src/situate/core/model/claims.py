@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from situate.core.model.meta import ObjectMeta, controller_of
-from situate.core.model.storage import PersistentVolume, PersistentVolumeClaim
+from situate.core.model.storage import PersistentVolumeClaim
+from situate.core.model.volume_claims import AnyClaim, AnyMetadata, AnyVolume
 
 BETA_STORAGE_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
 """The annotation that named the class before there was a field; it still takes precedence."""
@@ -13,16 +14,16 @@ WAIT_FOR_FIRST_CONSUMER: Final = "WaitForFirstConsumer"
 READ_WRITE_ONCE_POD: Final = "ReadWriteOncePod"
 
 
-def claim_class(claim: PersistentVolumeClaim) -> str:
+def claim_class(claim: AnyClaim) -> str:
     """The storage class that a claim requests; empty if none."""
     return claim.metadata.annotations.get(BETA_STORAGE_CLASS, claim.spec.storage_class_name or "")
 
 
-def volume_class(volume: PersistentVolume) -> str:
+def volume_class(volume: AnyVolume) -> str:
     return volume.metadata.annotations.get(BETA_STORAGE_CLASS, volume.spec.storage_class_name)
 
 
-def generated_name(pod: ObjectMeta, volume_name: str) -> str:
+def generated_name(pod: AnyMetadata, volume_name: str) -> str:
     """The name of the claim of a pod's ephemeral volume."""
     return f"{pod.name}-{volume_name}"
 

@@ -1,4 +1,5 @@
-"""Pods, volume claims, namespaces and budgets, as controllers read and write them. `managed_devices` has devices.
+"""Pods, namespaces and budgets, as controllers read and write them. `managed_devices` has devices, `managed_volumes`
+volumes.
 
 Of a pod, this is what its controller reads: owner, phase, readiness, termination. Scheduling reads `pod`.
 """
@@ -111,12 +112,6 @@ class ManagedPod(Model, frozen=True, kw_only=True):
     metadata: StoredMeta = StoredMeta()
     spec: ManagedPodSpec = ManagedPodSpec()
     status: ManagedPodStatus = ManagedPodStatus()
-
-
-class ManagedClaim(Model, frozen=True, kw_only=True):
-    """A PersistentVolumeClaim; only its owner matters."""
-
-    metadata: StoredMeta = StoredMeta()
 
 
 class NamespaceSpec(Model, frozen=True, kw_only=True):

@@ -14,8 +14,13 @@ class ManagedNodeSpec(Model, frozen=True, kw_only=True):
     taints: tuple[TimedTaint, ...] = ()
 
 
+class ManagedNodeInfo(Model, frozen=True, kw_only=True):
+    container_runtime_version: str = ""
+
+
 class ManagedNodeStatus(Model, frozen=True, kw_only=True):
     conditions: tuple[Condition, ...] = ()
+    node_info: ManagedNodeInfo = ManagedNodeInfo()
 
 
 class ManagedNode(Model, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from operator import itemgetter
-from typing import Any, Final, Protocol, TypeVar, cast
+from typing import Any, Final, Protocol, TypeAlias, TypeVar, cast
 
 import msgspec
 from msgspec.structs import fields, replace
@@ -24,10 +24,10 @@ from situate.core.model.apps import (
 )
 from situate.core.model.base import INT32_MAX, Int32, Model
 from situate.core.model.batch import CronJob, Job
+from situate.core.model.claims import generated_name
 from situate.core.model.managed import (
     Budget,
     ManagedAccount,
-    ManagedClaim,
     ManagedConfigMap,
     ManagedNamespace,
     ManagedPod,
@@ -39,10 +39,12 @@ from situate.core.model.managed_devices import (
     ManagedResourceSlice,
 )
 from situate.core.model.managed_node import ManagedNode
+from situate.core.model.managed_volumes import ManagedClaim, ManagedStorageClass, ManagedVolume
 from situate.core.model.services import ManagedEndpoints, ManagedService, ManagedSlice
 from situate.core.model.stored import Owner, Raw, StoredMeta, controller_of
 from situate.core.reconcile.effects import ObjectRef, RecordEvent, UpdateObject, UpdateStatus
 from situate.core.reconcile.pod_counts import NO_PODS, OwnedPodCounts
+from situate.core.reconcile.volume_index import VolumeIndex
 
 
 class ManagedObject(Protocol):
@@ -55,6 +57,7 @@ class ManagedObject(Protocol):
 T = TypeVar("T")
 K = TypeVar("K", bound=ManagedObject)
 P = TypeVar("P", ManagedResourceClaim, ManagedResourceSlice)
+NamedByPods: TypeAlias = ManagedResourceClaim | ManagedResourceClaimTemplate | ManagedClaim
 
 KINDS: Final[Mapping[type[Model], tuple[str, str]]] = {
     Deployment: ("apps/v1", "Deployment"),
@@ -67,6 +70,8 @@ KINDS: Final[Mapping[type[Model], tuple[str, str]]] = {
     CronJob: ("batch/v1", "CronJob"),
     ManagedPod: ("v1", "Pod"),
     ManagedClaim: ("v1", "PersistentVolumeClaim"),
+    ManagedVolume: ("v1", "PersistentVolume"),
+    ManagedStorageClass: ("storage.k8s.io/v1", "StorageClass"),
     ManagedNamespace: ("v1", "Namespace"),
     ManagedAccount: ("v1", "ServiceAccount"),
     ManagedConfigMap: ("v1", "ConfigMap"),
@@ -100,10 +105,14 @@ class ObjectLister(Protocol):
     def on_node(self, node: str) -> Sequence[ManagedPod]:
         """The pods bound to a node."""
 
-    def naming(
-        self, kind: type[ManagedResourceClaim | ManagedResourceClaimTemplate], namespace: str, name: str
-    ) -> Sequence[ManagedPod]:
-        """The pods whose `resourceClaims` name this claim or this template."""
+    def naming(self, kind: type[NamedByPods], namespace: str, name: str) -> Sequence[ManagedPod]:
+        """The pods whose `resourceClaims` name this claim or template, or whose volumes use this claim."""
+
+    def volumes_for(self, namespace: str, name: str) -> Sequence[ManagedVolume]:
+        """The volumes that name this claim."""
+
+    def free_volumes(self, storage_class: str) -> Sequence[ManagedVolume]:
+        """The volumes of a class that name no claim."""
 
     def in_pool(self, kind: type[P], driver: str, pool: str) -> Sequence[P]:
         """The slices of a pool, or the claims that have devices of it."""
@@ -161,7 +170,7 @@ class _Sorted:
 
 
 class ObjectIndex:
-    __slots__ = ("_by_claim", "_by_namespace", "_by_node", "_by_owner", "_by_pool", "_counts")
+    __slots__ = ("_by_claim", "_by_namespace", "_by_node", "_by_owner", "_by_pool", "_counts", "_volumes")
 
     def __init__(self, objects: Iterable[Any] = ()) -> None:
         self._by_namespace: dict[type, dict[str, _Sorted]] = {}
@@ -173,6 +182,7 @@ class ObjectIndex:
         """Slices and allocated claims, by kind, driver and pool."""
         self._counts: dict[tuple[str, str], OwnedPodCounts] = {}
         """Of the pods in a namespace, by the uid of their controller."""
+        self._volumes = VolumeIndex()
         for one in objects:
             self.put(one)
 
@@ -192,6 +202,8 @@ class ObjectIndex:
             self._name_claims(old, obj)
         elif kind in _IN_POOLS:
             self._put_in_pools(old, obj)
+        elif kind is ManagedVolume:
+            self._volumes.replace(old, obj)
 
     def _count(self, uid: str, old: ManagedPod | None, new: ManagedPod | None) -> None:
         """Update the counts of the pods of one controller."""
@@ -219,13 +231,13 @@ class ObjectIndex:
 
     def _name_claims(self, old: ManagedPod | None, new: ManagedPod | None) -> None:
         """Update the index of pods by claim."""
-        if old is not None and old.spec.resource_claims:
+        if old is not None:
             for key in _claim_keys(old):
                 names = self._by_claim.get(key, {})
                 names.pop(old.metadata.name, None)
                 if not names:
                     self._by_claim.pop(key, None)
-        if new is not None and new.spec.resource_claims:
+        if new is not None:
             for key in _claim_keys(new):
                 self._by_claim.setdefault(key, {})[new.metadata.name] = None
 
@@ -253,6 +265,8 @@ class ObjectIndex:
             self._name_claims(old, None)
         elif kind in _IN_POOLS:
             self._put_in_pools(old, None)
+        elif kind is ManagedVolume:
+            self._volumes.replace(old, None)
         spaces[namespace].drop(name)
         self._by_owner[owner].drop(name)
         if not spaces[namespace].by_name:
@@ -280,13 +294,17 @@ class ObjectIndex:
     def on_node(self, node: str) -> Sequence[ManagedPod]:
         return [pod for _, pod in sorted(self._by_node.get(node, {}).items())]
 
-    def naming(
-        self, kind: type[ManagedResourceClaim | ManagedResourceClaimTemplate], namespace: str, name: str
-    ) -> Sequence[ManagedPod]:
+    def naming(self, kind: type[NamedByPods], namespace: str, name: str) -> Sequence[ManagedPod]:
         found = (
             self.get(ManagedPod, namespace, pod) for pod in sorted(self._by_claim.get((kind, namespace, name), ()))
         )
         return [pod for pod in found if pod is not None]
+
+    def volumes_for(self, namespace: str, name: str) -> Sequence[ManagedVolume]:
+        return self._volumes.of_claim(namespace, name)
+
+    def free_volumes(self, storage_class: str) -> Sequence[ManagedVolume]:
+        return self._volumes.free(storage_class)
 
     def in_pool(self, kind: type[P], driver: str, pool: str) -> Sequence[P]:
         found = (self.get(kind, *where) for where in sorted(self._by_pool.get((kind, driver, pool), ())))
@@ -314,6 +332,17 @@ def _claim_keys(pod: ManagedPod) -> Iterator[tuple[type, str, str]]:
             yield ManagedResourceClaim, pod.metadata.namespace, claim.resource_claim_name
         elif claim.resource_claim_template_name:
             yield ManagedResourceClaimTemplate, pod.metadata.namespace, claim.resource_claim_template_name
+    for name in volume_claims_of(pod):
+        yield ManagedClaim, pod.metadata.namespace, name
+
+
+def volume_claims_of(pod: ManagedPod) -> Iterator[str]:
+    """The names of the claims that the pod's volumes use."""
+    for volume in pod.spec.volumes:
+        if "persistentVolumeClaim" in volume:
+            yield str(volume["persistentVolumeClaim"].get("claimName", ""))
+        elif "ephemeral" in volume:
+            yield generated_name(pod.metadata, volume.get("name", ""))
 
 
 def _sorted_at(index: dict[T, _Sorted], key: T) -> _Sorted:

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from situate.core.model.apps import ClaimRetention, ControllerRevision, ManagedStatefulSet
-from situate.core.model.managed import ManagedClaim, ManagedPod
+from situate.core.model.managed import ManagedPod
+from situate.core.model.managed_volumes import ManagedClaim
 from situate.core.model.stored import Owner
 from situate.core.reconcile.effects import CreateObject, Effect, ObjectRef, UpdateObject
 from situate.core.reconcile.history import HASH_LABEL, template_in

@@ -25,7 +25,6 @@ from situate.core.model.batch import CronJob, Job
 from situate.core.model.managed import (
     Budget,
     ManagedAccount,
-    ManagedClaim,
     ManagedConfigMap,
     ManagedNamespace,
     ManagedPod,
@@ -37,6 +36,7 @@ from situate.core.model.managed_devices import (
     ManagedResourceSlice,
 )
 from situate.core.model.managed_node import ManagedNode
+from situate.core.model.managed_volumes import ManagedClaim, ManagedStorageClass, ManagedVolume
 from situate.core.model.refs import Millis
 from situate.core.model.services import ManagedEndpoints, ManagedService
 from situate.core.model.stored import StoredMeta, controller_of
@@ -68,6 +68,15 @@ from situate.core.reconcile.resourceclaim import claim_names, is_done, pod_claim
 from situate.core.reconcile.rollout import is_rolling
 from situate.core.reconcile.root_certificates import PUBLISHED, ROOT_CERTIFICATES
 from situate.core.reconcile.statefulset import stateful_set
+from situate.core.reconcile.volumes.claim import persistent_volume_claim
+from situate.core.reconcile.volumes.concerned import (
+    claims_left_by,
+    claims_of_class,
+    claims_of_volume,
+    volumes_of_claim,
+    volumes_of_node,
+)
+from situate.core.reconcile.volumes.volume import persistent_volume
 
 Controller: TypeAlias = Callable[[Any, ObjectLister, Millis], ReconcileResult]
 Key: TypeAlias = tuple[type, str, str]
@@ -88,6 +97,8 @@ CONTROLLERS: Final[Mapping[type, Controller]] = {
     ManagedService: service_endpoints,
     ManagedEndpoints: mirrored_endpoints,
     ManagedDeviceTaintRule: device_taint_rule,
+    ManagedClaim: persistent_volume_claim,
+    ManagedVolume: persistent_volume,
 }
 
 # Which controllers may adopt an object without one.
@@ -151,14 +162,16 @@ def concerned(changed: Any, objects: ObjectLister) -> list[Key]:
 def concerned_by_change(old: Any, new: Any, objects: ObjectLister) -> list[Key]:
     """The controllers to call after an object was added, changed or deleted. One of the versions may be None."""
     keys = [] if new is None else concerned(new, objects)
-    if old is not None and (new is None or _references(old.metadata) != _references(new.metadata)):
+    if old is not None and (new is None or _references(old) != _references(new)):
         keys += concerned(old, objects)
     return keys
 
 
-def _references(meta: StoredMeta) -> tuple[object, ...]:
+def _references(one: Any) -> tuple[object, ...]:
     """All that `concerned` reads of an object and that may change."""
-    return meta.labels, meta.owner_references, meta.finalizers
+    meta: StoredMeta = one.metadata
+    volume = one.spec.claim_ref if isinstance(one, ManagedVolume) else None
+    return meta.labels, meta.owner_references, meta.finalizers, volume
 
 
 def _concerned(changed: Any, objects: ObjectLister) -> Iterator[Key]:
@@ -166,6 +179,7 @@ def _concerned(changed: Any, objects: ObjectLister) -> Iterator[Key]:
     if kind is ManagedNode:
         for daemons in objects.among(DaemonSet):
             yield DaemonSet, daemons.metadata.namespace, daemons.metadata.name
+        yield from volumes_of_node(changed, objects)
         return
     meta: StoredMeta = changed.metadata
     if kind in CONTROLLERS and (kind is not ManagedPod or is_tracked(changed) or changed.spec.resource_claims):
@@ -177,13 +191,14 @@ def _concerned(changed: Any, objects: ObjectLister) -> Iterator[Key]:
         yield from others(changed, objects)
 
 
-def _budgets_and_services(pod: ManagedPod, objects: ObjectLister) -> Iterator[Key]:
+def _beside_pod(pod: ManagedPod, objects: ObjectLister) -> Iterator[Key]:
     space = pod.metadata.namespace
     for one in budgets_of(pod, objects):
         yield Budget, space, one.metadata.name
     for service in objects.among(ManagedService, space):
         if selects(service, pod):
             yield ManagedService, space, service.metadata.name
+    yield from claims_left_by(pod, objects)
 
 
 def _of_its_name(one: ManagedService | ManagedEndpoints, objects: ObjectLister) -> Iterator[Key]:
@@ -218,14 +233,15 @@ def _namespaces(one: ManagedConfigMap, objects: ObjectLister) -> Iterator[Key]:
             yield ManagedNamespace, "", space.metadata.name
 
 
-def _stateful_sets(one: ManagedClaim, objects: ObjectLister) -> Iterator[Key]:
+def _beside_claim(one: ManagedClaim, objects: ObjectLister) -> Iterator[Key]:
     for reference in one.metadata.owner_references:
         if reference.kind == "StatefulSet":
             yield ManagedStatefulSet, one.metadata.namespace, reference.name
+    yield from volumes_of_claim(one, objects)
 
 
 _OTHERS: Final[Mapping[type, Callable[[Any, ObjectLister], Iterator[Key]]]] = {
-    ManagedPod: _budgets_and_services,
+    ManagedPod: _beside_pod,
     ManagedService: _of_its_name,
     ManagedEndpoints: _of_its_name,
     Deployment: _budgets_beside,
@@ -235,7 +251,9 @@ _OTHERS: Final[Mapping[type, Callable[[Any, ObjectLister], Iterator[Key]]]] = {
     Job: _orphans,
     ManagedAccount: _namespace,
     ManagedConfigMap: _namespaces,
-    ManagedClaim: _stateful_sets,
+    ManagedClaim: _beside_claim,
+    ManagedVolume: claims_of_volume,
+    ManagedStorageClass: claims_of_class,
 }
 """Whom a change of an object concerns besides its own controller and its owner's."""
 

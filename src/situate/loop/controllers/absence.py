@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from situate.core.model.managed_devices import ManagedResourceClaim
+from situate.core.model.managed_volumes import ManagedClaim, ManagedVolume
 from situate.core.reconcile.effects import ObjectRef
 from situate.core.reconcile.resourceclaim import unseen_pods
+from situate.core.reconcile.volumes.claim import unseen_volume
+from situate.core.reconcile.volumes.volume import unseen_claim
 from situate.loop.controllers.cache import Collect, ControllerCache, Reconcile, Task
 from situate.loop.controllers.port import ControllerPort, RefusedError
 
@@ -33,3 +36,12 @@ def _missed(task: Task, view: ControllerCache) -> Iterator[ObjectRef]:
         claim = view.objects.get(ManagedResourceClaim, task.namespace, task.name)
         if claim is not None:
             yield from unseen_pods(claim, view.objects)
+    elif isinstance(task, Reconcile) and task.kind in (ManagedClaim, ManagedVolume):
+        one = view.objects.get(task.kind, task.namespace, task.name)
+        ref = None
+        if isinstance(one, ManagedClaim):
+            ref = unseen_volume(one, view.objects)
+        elif isinstance(one, ManagedVolume):
+            ref = unseen_claim(one, view.objects)
+        if ref is not None:
+            yield ref

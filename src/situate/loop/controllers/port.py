@@ -43,8 +43,9 @@ class ControllerPort(Protocol):
         """Raises RefusedError."""
 
     async def is_gone(self, ref: ObjectRef) -> bool:
-        """Ask the server whether there is no object of this uid. The namespace does not count for a kind without
-        one. Raises RefusedError if the server cannot say, as for an object that it cannot read."""
+        """Ask the server whether there is no object of this uid, or of this name if the uid is "". The namespace does
+        not count for a kind without one. Raises RefusedError if the server cannot say, as for an object that it
+        cannot read."""
 
 
 class BatchingPort(Protocol):

@@ -11,7 +11,7 @@ from situate.server.admission.pod_security import PodSecurity
 from situate.server.admission.priority import Priority
 from situate.server.admission.runtime_class import RuntimeClasses
 from situate.server.admission.services import ServiceAddresses
-from situate.server.admission.storage import DefaultStorageClass
+from situate.server.admission.storage import DefaultStorageClass, StorageObjectInUseProtection
 from situate.server.admission.tolerations import DefaultTolerations
 from situate.server.registry.cache import Cache
 from situate.server.registry.ports import AdmissionPlugin
@@ -30,5 +30,6 @@ def chain(cache: Cache, profile: NodeProfile = KUBERNETES, *, accounts: bool | N
         DefaultTolerations(profile.toleration_s),
         DefaultStorageClass(cache),
         RuntimeClasses(cache),
+        StorageObjectInUseProtection(),
         ServiceAddresses(cache),
     ]

@@ -1,9 +1,12 @@
-"""DefaultStorageClass: sets the default class on a claim without one."""
+"""DefaultStorageClass: sets the default class on a claim without one. StorageObjectInUseProtection: adds the finalizers
+of new claims and volumes, which stay while they are in use."""
 
 from __future__ import annotations
 
 from typing import Final
 
+from situate.core.reconcile.volumes.claim import PROTECTION as CLAIM_PROTECTION
+from situate.core.reconcile.volumes.volume import PROTECTION as VOLUME_PROTECTION
 from situate.server.registry.cache import Cache
 from situate.server.registry.ports import Action
 from situate.server.requests import Caller, Object, Target
@@ -11,6 +14,7 @@ from situate.server.resources import BY_KIND
 
 CLAIM: Final = BY_KIND["v1", "PersistentVolumeClaim"]
 CLASS: Final = BY_KIND["storage.k8s.io/v1", "StorageClass"]
+PROTECTED: Final = {CLAIM: CLAIM_PROTECTION, BY_KIND["v1", "PersistentVolume"]: VOLUME_PROTECTION}
 BETA_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
 IS_DEFAULT: Final = ("storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class")
 
@@ -42,3 +46,18 @@ class DefaultStorageClass:
                 found.append((metadata["creationTimestamp"], stored.name))
         newest = max((time for time, _ in found), default="")
         return min((name for time, name in found if time == newest), default="")
+
+
+class StorageObjectInUseProtection:
+    async def admit(
+        self, action: Action, target: Target, new: Object | None, old: Object | None, caller: Caller
+    ) -> None:
+        finalizer = PROTECTED.get(target.resource)
+        if new is None or finalizer is None or action != "create" or target.subresource:
+            return
+        finalizers = new["metadata"].setdefault("finalizers", [])
+        if finalizer not in finalizers:
+            finalizers.append(finalizer)
+
+    def version(self, target: Target) -> int | None:
+        return None

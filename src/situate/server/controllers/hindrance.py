@@ -11,13 +11,22 @@ from typing import Final
 from situate.core.model.managed import Budget, ManagedNamespace, ManagedPod
 from situate.core.model.managed_devices import ManagedResourceClaim
 from situate.core.model.managed_node import ManagedNode
+from situate.core.model.managed_volumes import ManagedClaim, ManagedVolume
 from situate.loop.controllers.cache import ControllerCache, Reconcile, Survey, Task
 from situate.server.registry.cache import Cache
 from situate.server.registry.keys import prefix_of
 from situate.server.resources import BY_KIND
 
 NODES: Final = BY_KIND["v1", "Node"]
-_NOT_OWNERS: Final = (Budget, ManagedNamespace, ManagedPod, ManagedNode, ManagedResourceClaim)
+_NOT_OWNERS: Final = (
+    Budget,
+    ManagedNamespace,
+    ManagedPod,
+    ManagedNode,
+    ManagedResourceClaim,
+    ManagedClaim,
+    ManagedVolume,
+)
 _MADE: Final = tuple(
     prefix_of(BY_KIND[kind])
     for kind in (

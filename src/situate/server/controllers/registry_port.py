@@ -82,7 +82,7 @@ class RegistryPort:
         if self._registry.cache.unreadable_at(resource, ref.namespace, ref.name) is not None:
             raise RefusedError(self._registry.cache.missing(resource, ref.namespace, ref.name).message)
         held = self._registry.cache.get(resource, ref.namespace, ref.name)
-        return held is None or held.uid != ref.uid
+        return held is None or ref.uid not in ("", held.uid)
 
     async def create(self, ref: ObjectRef, body: Mapping[str, Any]) -> int:
         target = Target(self._resource(ref), ref.namespace)

@@ -1,7 +1,7 @@
 """How a registry's volumes and claims change when they are bound.
 
-There is no volume controller in this process, so the scheduler writes both sides of a binding: the volume names its
-claim first, which settles whose it is, then the claim names its volume.
+The scheduler writes both sides of a binding, as the volume controller does, which may not run: the volume names its
+claim first, which settles whose it is, then the claim names its volume. Either finds done what the other did.
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ from situate.core.model.managed_devices import (
     ManagedResourceClaimTemplate,
     ManagedResourceClaimTemplateSpec,
 )
+from situate.core.model.managed_volumes import ManagedVolume
 from situate.core.model.meta import controller_of, key_of
 from situate.core.model.pod import Pod, PodResourceClaimStatus
 from situate.core.model.stored import StoredMeta
@@ -85,6 +86,12 @@ class _Objects:
         elif kind is ManagedResourceClaimTemplate:
             found = self._templates.get(name)
         return cast("T | None", found)
+
+    def volumes_for(self, namespace: str, name: str) -> Sequence[ManagedVolume]:
+        raise NotImplementedError
+
+    def free_volumes(self, storage_class: str) -> Sequence[ManagedVolume]:
+        raise NotImplementedError
 
     def controlled(self, kind: type[T], namespace: str, uid: str) -> Sequence[T]:
         owned = (one for one in self._server.all() if (owner := controller_of(one.metadata)) and owner.uid == uid)

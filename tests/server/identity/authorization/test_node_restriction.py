@@ -7,14 +7,16 @@ import pytest
 
 from server.identity.memory import Memory
 from situate.server.errors import StatusError
+from situate.server.identity.authorization.attributes import Attributes
 from situate.server.identity.authorization.authorization import Authorization
+from situate.server.identity.authorization.node_authorizer import NodeAuthorizer
 from situate.server.identity.authorization.node_restriction import NodeRestriction
 from situate.server.identity.ports import resource_of
 from situate.server.requests import Caller, Object, Target
 
 ALPHA = Caller("system:node:alpha", ("system:nodes", "system:authenticated"))
 NODES, PODS, CLAIMS = (resource_of("v1", plural) for plural in ("nodes", "pods", "persistentvolumeclaims"))
-ACCOUNTS = resource_of("v1", "serviceaccounts")
+ACCOUNTS, VOLUMES = resource_of("v1", "serviceaccounts"), resource_of("v1", "persistentvolumes")
 SLICES = resource_of("resource.k8s.io/v1", "resourceslices")
 LEASES = resource_of("coordination.k8s.io/v1", "leases")
 CSI_NODES = resource_of("storage.k8s.io/v1", "csinodes")
@@ -319,3 +321,36 @@ def test_a_token_is_bound_to_a_pod_of_the_node(reference: dict[str, str], why: s
     mounted: Object = {"projected": {"sources": [{"serviceAccountToken": {}}]}}
     assert why in refused_token(Memory(bound(mounted)), **reference)
     assert "a pod scheduled on a different node" in refused_token(Memory(bound(mounted, "beta")))
+
+
+def local_volume(*finalizers: str, of: str = "alpha", **spec: Any) -> Object:
+    term = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [of]}]}
+    affinity = {"required": {"nodeSelectorTerms": [term]}}
+    source = {"driver": "node-directories.situate.dev", "volumeHandle": "pv"}
+    return {
+        "metadata": {"name": "pv", "finalizers": list(finalizers)},
+        "spec": {"nodeAffinity": affinity, "csi": source, **spec},
+    }
+
+
+@pytest.mark.parametrize(
+    "new, old, why",
+    [
+        pytest.param(local_volume("situate.dev/node-directory"), local_volume(), "", id="adds its finalizer"),
+        pytest.param(local_volume(), local_volume("situate.dev/node-directory"), "", id="removes it"),
+        pytest.param(local_volume(), local_volume("kubernetes.io/pv-protection"), "can only write", id="another's"),
+        pytest.param(local_volume(capacity={}), local_volume(), "can only write the finalizer", id="the spec"),
+    ],
+)
+def test_an_agent_writes_one_finalizer_of_the_volumes_on_its_node(new: Object, old: Object, why: str) -> None:
+    found = refusal("update", Target(VOLUMES, "", "pv"), new, old)
+    assert why in found if why else not found
+
+
+@pytest.mark.parametrize(
+    "of, verb, allowed", [("alpha", "patch", True), ("alpha", "update", False), ("beta", "patch", False)]
+)
+def test_a_node_may_patch_the_volumes_that_are_its_directories(of: str, verb: str, allowed: bool) -> None:
+    memory = Memory({"apiVersion": "v1", "kind": "PersistentVolume", **local_volume(of=of)})
+    attributes = Attributes(verb, "", "persistentvolumes", "", "", "pv")
+    assert NodeAuthorizer(memory).allows(ALPHA, attributes).allowed == allowed

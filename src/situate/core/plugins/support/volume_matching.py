@@ -12,10 +12,9 @@ import numpy as np
 
 from situate.core.model.claims import claim_class
 from situate.core.model.labels import EVERYTHING, Selector, SelectorError, parse_selector
-from situate.core.model.quantity import parse_quantity
 from situate.core.model.storage import PersistentVolume, PersistentVolumeClaim
+from situate.core.model.volume_claims import claim_size, is_made_for, is_usable, volume_capacity
 from situate.core.plugins.support.volume_topology import (
-    STORAGE,
     affinity_terms,
     first_matching,
     matching_rows,
@@ -111,7 +110,7 @@ def unbound_claims(claims: Sequence[PersistentVolumeClaim], view: View) -> Unbou
             rows &= np.arange(view.size) == view.find(node_name)
     if not rows.any():
         return UnboundClaims(~rows, rows)
-    others.sort(key=_size)
+    others.sort(key=claim_size)
     try:
         matches = _match_all(others, rows, view)
     except SelectorError as error:
@@ -175,35 +174,16 @@ def _suitable(
     selector = EVERYTHING if claim.spec.selector is None else parse_selector(claim.spec.selector)
     prebound, free = [], []
     for volume in storage.volumes_of_class.get(claim_class(claim), {}).values():
-        if not _is_usable(volume, claim):
+        if not is_usable(volume, claim):
             continue
         if volume.spec.claim_ref is not None:
-            if _is_made_for(volume, claim):
+            if is_made_for(volume, claim):
                 prebound.append(volume)
         elif _is_free_for(volume, claim, selector):
             free.append(volume)
     prebound.sort(key=lambda volume: volume.metadata.name)
-    free.sort(key=lambda volume: (_capacity(volume), volume.metadata.name))
+    free.sort(key=lambda volume: (volume_capacity(volume), volume.metadata.name))
     return prebound, free
-
-
-def _is_usable(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """The requirements even for a volume provisioned for the claim."""
-    return (
-        volume.metadata.deletion_timestamp is None
-        and volume.spec.volume_mode == claim.spec.volume_mode
-        and (volume.spec.volume_attributes_class_name or "") == (claim.spec.volume_attributes_class_name or "")
-        and _capacity(volume) >= _size(claim)
-    )
-
-
-def _is_made_for(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    ref = volume.spec.claim_ref
-    return (
-        ref is not None
-        and (ref.namespace, ref.name) == (claim.metadata.namespace, claim.metadata.name)
-        and ref.uid in ("", claim.metadata.uid)
-    )
 
 
 def _is_free_for(volume: PersistentVolume, claim: PersistentVolumeClaim, selector: Selector) -> bool:
@@ -212,14 +192,6 @@ def _is_free_for(volume: PersistentVolume, claim: PersistentVolumeClaim, selecto
         and all(mode in volume.spec.access_modes for mode in claim.spec.access_modes)
         and selector.matches(volume.metadata.labels)
     )
-
-
-def _capacity(volume: PersistentVolume) -> int:
-    return parse_quantity(volume.spec.capacity.get(STORAGE, 0))
-
-
-def _size(claim: PersistentVolumeClaim) -> int:
-    return parse_quantity(claim.spec.resources.requests.get(STORAGE, 0))
 
 
 def _not_provided(provisions: Sequence[tuple[PersistentVolumeClaim, Mask]], view: View) -> tuple[Mask, Mask]:

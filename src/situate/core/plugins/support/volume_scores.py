@@ -14,9 +14,10 @@ from situate.core.contract import Scores
 from situate.core.model.claims import claim_class
 from situate.core.model.quantity import value
 from situate.core.model.storage import PersistentVolumeClaim
+from situate.core.model.volume_claims import STORAGE
 from situate.core.plugins.support.resource_scoring import MAX_UTILIZATION, ShapePoint, interpolated
 from situate.core.plugins.support.volume_matching import NOTHING, UnboundClaims, VolumeMatch
-from situate.core.plugins.support.volume_topology import STORAGE, reported_capacity
+from situate.core.plugins.support.volume_topology import reported_capacity
 from situate.core.state.columns import IntColumn, Mask
 from situate.core.state.view import View
 

@@ -20,15 +20,13 @@ from situate.core.model.storage import (
     StorageClass,
     VolumeNodeAffinity,
 )
+from situate.core.model.volume_claims import STORAGE
 from situate.core.plugins.support.node_selectors import node_selector_mask
 from situate.core.state.columns import IdColumn, Mask
 from situate.core.state.view import View
 
 Terms = tuple[Term, ...] | None
 """Any of these; None for everywhere."""
-
-STORAGE: Final = "storage"
-"""The resource that volumes have and claims ask for."""
 
 PARSED_SELECTORS: Final = 16_384
 """How many parsed node selectors of volumes are cached: each local volume has its own."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from situate.server.identity.authorization.attributes import NO, YES, Attributes, AuthorizerDecision, field_requirements
-from situate.server.identity.authorization.node_references import Reference, of_pod, secrets_of_volume
+from situate.server.identity.authorization.node_references import Reference, is_local, of_pod, secrets_of_volume
 from situate.server.identity.authorization.roles import NODE_RULES
 from situate.server.identity.authorization.rules import matches
 from situate.server.identity.ports import ObjectReader, resource_of
@@ -76,6 +76,17 @@ class NodeAuthorizer:
         if attributes.verb not in ("update", "patch"):
             return AuthorizerDecision(False, "can only get/update/patch this type")
         return self._related(node, attributes)
+
+    def _volume(self, node: str, attributes: Attributes) -> AuthorizerDecision:
+        """An agent also reads the volumes with a directory on its node, whoever uses them, and writes their finalizers;
+        `node_restriction` compares the rest."""
+        if attributes.verb in ("get", "patch") and not attributes.subresource and self._is_local(node, attributes.name):
+            return YES
+        return self._get(node, attributes)
+
+    def _is_local(self, node: str, name: str) -> bool:
+        held = self._objects.get(VOLUMES, "", name)
+        return held is not None and is_local(held.object(VOLUMES), node)
 
     def _account(self, node: str, attributes: Attributes) -> AuthorizerDecision:
         if attributes.verb == "get" and not attributes.subresource:
@@ -212,7 +223,7 @@ _DECIDERS: Final = {
     ("", "secrets"): NodeAuthorizer._read,
     ("", "configmaps"): NodeAuthorizer._read,
     ("", "persistentvolumeclaims"): NodeAuthorizer._claim,
-    ("", "persistentvolumes"): NodeAuthorizer._get,
+    ("", "persistentvolumes"): NodeAuthorizer._volume,
     ("", "serviceaccounts"): NodeAuthorizer._account,
     ("", "nodes"): NodeAuthorizer._node,
     ("", "pods"): NodeAuthorizer._pod,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
+from situate.core.reconcile.volumes.provisioner import PROVISIONER
 from situate.server.requests import Object
 
 MIRROR: Final = "kubernetes.io/config.mirror"
@@ -43,6 +44,15 @@ def secrets_of_volume(volume: Object, claim_namespace: str) -> Iterator[Referenc
         for key, value in source.items():
             if key.lower().endswith("secretref") and isinstance(value, dict) and value.get("name"):
                 yield Reference("secrets", value.get("namespace") or claim_namespace, value["name"])
+
+
+def is_local(volume: Object, node: str) -> bool:
+    """Whether our provisioner made the volume as a directory of this node."""
+    spec = volume.get("spec", {})
+    if spec.get("csi", {}).get("driver") != PROVISIONER:
+        return False
+    terms = spec.get("nodeAffinity", {}).get("required", {}).get("nodeSelectorTerms") or ()
+    return [one.get("values") for term in terms for one in term.get("matchExpressions") or ()] == [[node]]
 
 
 def forbidden_to_mirrors(pod: Object) -> str:

@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, Final, Literal
 
+from situate.core.reconcile.volumes.provisioner import DIRECTORY
 from situate.server.errors import StatusError, forbidden
 from situate.server.identity.authorization.attributes import Attributes, Authorizer
 from situate.server.identity.authorization.node_authorizer import CLAIMS, LEASES, PODS, VOLUMES, node_name_of
-from situate.server.identity.authorization.node_references import MIRROR, forbidden_to_mirrors
+from situate.server.identity.authorization.node_references import MIRROR, forbidden_to_mirrors, is_local
 from situate.server.identity.ports import ObjectReader, resource_of, uid_of
 from situate.server.objects import shown_name
 from situate.server.requests import Caller, Object, Target
@@ -76,8 +77,9 @@ class NodeRestriction:
                 return self._pod(node, action, target, new, old)
             case "", "nodes":
                 return _node(node, action, _name(target, new), new, old)
-            case "", "persistentvolumeclaims":
-                return _claim(node, target, new, old)
+            case "", "persistentvolumeclaims" | "persistentvolumes":
+                check = _claim if target.resource.plural == "persistentvolumeclaims" else _volume
+                return check(node, target, new, old)
             case "coordination.k8s.io", "leases":
                 if target.namespace != LEASES:
                     return f'can only access leases in the "{LEASES}" system namespace'
@@ -246,6 +248,21 @@ def _claim(node: str, target: Target, new: Object | None, old: Object | None) ->
     if _without_reported_fields(new or {}) != _without_reported_fields(old or {}):
         return f'node "{node}" is not allowed to update fields other than status.quantity and status.conditions'
     return ""
+
+
+def _volume(node: str, target: Target, new: Object | None, old: Object | None) -> str:
+    """Of a volume that is a directory of the node, its agent writes one finalizer."""
+    if is_local(old or {}, node) and _without_finalizer(new or {}) != _without_finalizer(old or {}):
+        return f'node "{node}" can only write the finalizer {DIRECTORY} of volumes that are directories of this node'
+    return ""
+
+
+def _without_finalizer(volume: Object) -> Object:
+    idle = ("resourceVersion", "managedFields", "generation", "finalizers")
+    metadata = volume.get("metadata", {})
+    others = [one for one in metadata.get("finalizers") or () if one != DIRECTORY]
+    rest = {key: value for key, value in metadata.items() if key not in idle}
+    return {**volume, "metadata": {**rest, "finalizers": others}}
 
 
 def _without_reported_fields(claim: Object) -> Object:
