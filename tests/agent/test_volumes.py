@@ -105,9 +105,9 @@ def test_a_host_path_is_where_it_is(tmp_path: Path) -> None:
     "source, message",
     [
         pytest.param(
-            {"persistentVolumeClaim": {"claimName": "x"}},
-            "does not support volumes of type persistentVolumeClaim",
-            id="a claim",
+            {"nfs": {"server": "s", "path": "/"}},
+            "does not support volumes of type nfs",
+            id="a volume on the network",
         ),
         pytest.param(
             {"hostPath": {"path": "/proc/none/at/all", "type": "Directory"}}, "is not a directory", id="no directory"

@@ -1,4 +1,5 @@
-"""The agent's HTTP server, with the paths of a kubelet: the control plane asks it for logs.
+"""The agent's HTTP server, with the paths of a kubelet: the control plane asks it for logs, and to run commands in
+containers, attach to them, and forward ports.
 
 An agent in a process of its own serves over TLS, and both sides authenticate. The agent creates a key at startup and
 publishes the fingerprint of its certificate in an annotation of its Node, which only the agent may write; the control
@@ -25,10 +26,16 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from situate.agent.channels import STDERR, STDOUT, open_channels
+from situate.agent.commands import Streams, run_command, send_logs
 from situate.agent.log_reader import open_log
-from situate.agent.runtime import Runtime
+from situate.agent.pod_lifecycle import containers_of
+from situate.agent.port_forward import forward_ports
+from situate.agent.ports import PORTS, known_ports
+from situate.agent.runtime import RunsCommands, Runtime
 from situate.loop.logs import Log
 from situate.server.errors import StatusError
+from situate.server.http.ports import LogOptions
 from situate.server.http.query import log_options
 from situate.server.kubelet.connection import HEAD_BYTES, NodeConnection
 from situate.server.kubelet.connector import CLIENT_NAME
@@ -37,6 +44,11 @@ PEM: Final = "serving.pem"
 LIFE: Final = timedelta(days=3_650)
 CLOCKS_DIFFER: Final = timedelta(days=1)
 LOGS: Final = "/containerLogs/{namespace}/{pod}/{container}"
+EXEC: Final = "/exec/{namespace}/{pod}/{container}"
+ATTACH: Final = "/attach/{namespace}/{pod}/{container}"
+PORT_FORWARD: Final = "/portForward/{namespace}/{pod}"
+NO_STDIN: Final = "containers of this node have no stdin: attach without it, or use kubectl exec"
+NO_COMMANDS: Final = "the runtime of this node cannot run commands in containers"
 LOCAL: Final = "localhost"
 
 _log = Log(__name__)
@@ -60,6 +72,9 @@ class KubeletServer:
         self._pods = pods
         app = web.Application()
         app.router.add_get(LOGS, self._logs)
+        for path, handler in ((EXEC, self._exec), (ATTACH, self._attach), (PORT_FORWARD, self._port_forward)):
+            app.router.add_get(path, handler)
+            app.router.add_post(path, handler)
         self._runner = web.AppRunner(app, access_log=None, handle_signals=False)
 
     async def __aenter__(self) -> KubeletServer:
@@ -124,6 +139,57 @@ class KubeletServer:
             _log.v(4).info("The reader of a log has disconnected", pod=metadata["name"])
             raise
         return response
+
+    async def _exec(self, request: web.Request) -> web.StreamResponse:
+        uid, container = self._pod(request)["metadata"]["uid"], request.match_info["container"]
+        if not isinstance(self._runtime, RunsCommands):
+            raise web.HTTPNotImplemented(text=NO_COMMANDS)
+        command = request.query.getall("command", [])
+        channels = await open_channels(request)
+        await run_command(self._runtime, uid, container, command, _streams(request), channels)
+        return channels.response
+
+    async def _attach(self, request: web.Request) -> web.StreamResponse:
+        """What the container writes from now on. It goes through the container's log, line by line."""
+        metadata, container, wanted = self._pod(request)["metadata"], request.match_info["container"], _streams(request)
+        if wanted.stdin:
+            raise web.HTTPBadRequest(text=NO_STDIN)
+        try:
+            logs = {
+                channel: open_log(self._runtime, metadata["uid"], container, metadata["name"], options)
+                for channel, options in _followed(wanted).items()
+            }
+        except StatusError as error:
+            raise web.HTTPBadRequest(text=error.message) from None
+        channels = await open_channels(request)
+        await send_logs(logs, channels)
+        return channels.response
+
+    async def _port_forward(self, request: web.Request) -> web.StreamResponse:
+        pod = self._pod(request)
+        meta = pod["metadata"]
+
+        def real_port(number: int) -> int | None:
+            declared = [port for one, _ in containers_of(pod) for port in one.get("ports", ())]
+            if not any(port["containerPort"] == number for port in declared):
+                return None
+            moved = known_ports(self._runtime.home(meta["uid"]) / PORTS) or {}
+            return next((own[str(number)] for own in moved.values() if str(number) in own), number)
+
+        return await forward_ports(request, f"{meta['name']}_{meta['namespace']}", real_port)
+
+
+def _streams(request: web.Request) -> Streams:
+    wanted = (request.query.get(name, "") in ("1", "true") for name in ("input", "output", "error", "tty"))
+    return Streams(*wanted)
+
+
+def _followed(wanted: Streams) -> dict[int, LogOptions]:
+    """The options for the log of each channel."""
+    if wanted.terminal:
+        return {STDOUT: LogOptions(follow=True, tail_lines=0)}
+    streams = ((STDOUT, "Stdout", wanted.stdout), (STDERR, "Stderr", wanted.stderr))
+    return {channel: LogOptions(follow=True, tail_lines=0, stream=name) for channel, name, given in streams if given}
 
 
 @asynccontextmanager

@@ -1,16 +1,18 @@
-"""Starts a process of a container from its shim: the container's own, and those of its probes and hooks.
+"""Starts a process of a container from its shim: the container's own, and those of its probes, hooks and users.
 
-All of them have the same environment, directory, user, limits and control group, and no open files but their own
-output. Imports little, because every shim loads this.
+All of them have the same environment, directory, user, limits and control group, and no open files but their input
+and output. Imports little, because every shim loads this.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import fcntl
 import os
 import resource
 import signal
+import termios
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple, NoReturn
 
@@ -31,14 +33,17 @@ class Launched(NamedTuple):
     """Where to read its stdout and stderr, or both together."""
 
 
-def launch(order: Order, argv: Sequence[str], *, joined: bool) -> Launched:
+def launch(
+    order: Order, argv: Sequence[str], *, joined: bool, files: Sequence[int] = (), terminal: bool = False
+) -> Launched:
     """Fork and exec. A failure comes back through a pipe that closes on success. `joined`: one pipe for stdout and
-    stderr."""
-    pipes = [os.pipe() for _ in range(1 if joined else 2)]
+    stderr. `files`: stdin, stdout and stderr, instead of pipes; `terminal`: they are the process's terminal."""
+    pipes = [] if files else [os.pipe() for _ in range(1 if joined else 2)]
     failed, failed_end = os.pipe()
     shim, pid = os.getpid(), os.fork()
     if not pid:
-        _become(order, argv, shim, (pipes[0][1], pipes[-1][1], failed_end))
+        ends = tuple(files) or (None, pipes[0][1], pipes[-1][1])
+        _become(order, argv, shim, ends, failed_end, terminal)
     for end in (*(end for _, end in pipes), failed_end):
         os.close(end)
     with os.fdopen(failed, "rb") as reading:
@@ -55,9 +60,12 @@ def launch(order: Order, argv: Sequence[str], *, joined: bool) -> Launched:
 # -- in the child, between fork and exec -----------------------------------------------------------------------------
 
 
-def _become(order: Order, argv: Sequence[str], shim: int, pipes: tuple[int, int, int]) -> NoReturn:
-    """Become the container's process. Never returns: on failure it reports why and exits."""
-    step, (out, err, failed) = "starting", pipes
+def _become(
+    order: Order, argv: Sequence[str], shim: int, ends: Sequence[int | None], failed: int, terminal: bool
+) -> NoReturn:
+    """Become the container's process. Never returns: on failure it reports why and exits. `ends`: stdin, stdout and
+    stderr; None: it has no stdin."""
+    step, (given, out, err) = "starting", ends
     try:
         signal.set_wakeup_fd(-1)
         for number in (
@@ -75,9 +83,14 @@ def _become(order: Order, argv: Sequence[str], shim: int, pipes: tuple[int, int,
         step = "limiting it"
         for name, limit in order["rlimits"].items():
             resource.setrlimit(getattr(resource, name), (limit, limit))
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        os.dup2(out, 1)
-        os.dup2(err, 2)
+        for own, end in enumerate((os.open(os.devnull, os.O_RDONLY) if given is None else given, out, err)):
+            if end is not None:
+                os.dup2(end, own)
+        if terminal:
+            step = "taking its terminal"
+            fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+            if order["security"]["user"] is not None:
+                os.fchown(0, order["security"]["user"], -1)
         close_others(kept=(failed,))
         if not order["chdir_as_user"]:  # the pod's own directory, whose parents may be closed to the user
             step = f"changing to its directory {order['cwd']}"

@@ -14,6 +14,8 @@ from typing import Any, Final
 
 from situate.agent.pod_lifecycle import containers_of
 
+PORTS: Final = "ports"
+"""The file in the pod's directory with its assigned ports."""
 FIRST_PORT: Final = Path("/proc/sys/net/ipv4/ip_unprivileged_port_start")
 
 Ports = dict[str, dict[str, int]]

@@ -31,7 +31,15 @@ from situate.agent.log_writer import rotated
 from situate.agent.processes import MARK, start_ticks
 from situate.agent.run_files import BEGAN, STARTED, mark_of, read, read_ended, record_lost, write
 from situate.agent.runtime import ContainerConfig, ExecResult, Run, RunError
-from situate.agent.shim_process import is_locked, lock_directory, rlimits, run_in_shim, spawn_shim
+from situate.agent.shim_process import (
+    ShimCommand,
+    is_locked,
+    lock_directory,
+    rlimits,
+    run_in_shim,
+    spawn_shim,
+    start_in_shim,
+)
 from situate.loop.logs import Log
 
 CONTAINERS: Final = "containers"
@@ -322,12 +330,22 @@ class ProcessRuntime:
 
     async def execute(self, pod: str, container: str, argv: Sequence[str], timeout_s: float | None) -> ExecResult:
         """The shim runs it as part of the container: with its environment, user, limits and control group."""
+        return await run_in_shim(self._directory_of(pod, container, argv), argv, timeout_s)
+
+    async def start_command(
+        self, pod: str, container: str, argv: Sequence[str], files: Sequence[int], *, terminal: bool
+    ) -> ShimCommand:
+        directory = self._directory_of(pod, container, argv)
+        return await start_in_shim(directory, argv, files, terminal=terminal)
+
+    def _directory_of(self, pod: str, container: str, argv: Sequence[str]) -> Path:
+        """The directory of the run in which a command is to start. Raises RunError."""
         held = self._held.get((pod, container))
         if held is None or held.run.state != "running":
             raise RunError("the container is not running")
         if not argv or any("\0" in word for word in argv):
             raise RunError("the command is missing or contains a NUL character")
-        return await run_in_shim(held.directory, argv, timeout_s)
+        return held.directory
 
 
 def _id(pod: str, directory: Path) -> str:

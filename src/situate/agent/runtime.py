@@ -134,6 +134,27 @@ class Runtime(Protocol):
         """Stop watching. Containers keep running."""
 
 
+class RunningCommand(Protocol):
+    """A command that a user runs in a container."""
+
+    async def wait(self) -> int:
+        """The exit code. Raises RunError if it could not start, or the container has ended."""
+
+    def close(self) -> None:
+        """Kill it, if it runs."""
+
+
+@runtime_checkable
+class RunsCommands(Protocol):
+    """A runtime that runs commands of users in containers."""
+
+    async def start_command(
+        self, pod: str, container: str, argv: Sequence[str], files: Sequence[int], *, terminal: bool
+    ) -> RunningCommand:
+        """Start it as part of the container, with these files as stdin, stdout and stderr. `terminal`: they are a
+        terminal, which becomes its own. Raises RunError."""
+
+
 @runtime_checkable
 class RotatesLogs(Protocol):
     """A runtime that limits the size of logs."""

@@ -1,10 +1,13 @@
-"""Runs commands in a container for its probes and hooks: the shim's side.
+"""Runs commands in a container, for its probes and hooks and for users: the shim's side.
 
 The agent connects to the socket EXEC in the run's directory, once for each command:
 
     {"argv": [...]}                       from the agent, one line
     {"code": 0, "output": "..."}          from the shim, when the command has exited
     {"error": "..."}                      instead, if it could not start
+
+With {"argv": [...], "terminal": false, "files": true}, the agent sends the command's stdin, stdout and stderr along, as
+open files, and there is no output to answer. `terminal`: they are a terminal, and the command gets it as its own.
 
 When the agent hangs up, the shim kills the command. What a command leaves behind ends with the container.
 """
@@ -29,6 +32,8 @@ REQUEST_BYTES: Final = 4 << 20
 OUTPUT_BYTES: Final = 10 << 10
 """The output of a command that is kept; the rest is dropped."""
 CHUNK: Final = 64 << 10
+FILES: Final = 3
+"""stdin, stdout and stderr."""
 
 
 class _Exec:
@@ -38,6 +43,8 @@ class _Exec:
         self.pid = 0
         self.output = -1
         self.kept = b""
+        self.files: list[int] = []
+        """The command's own, until it has started."""
 
 
 class ExecServer:
@@ -94,23 +101,36 @@ class ExecServer:
         if one not in self._running:
             return  # ended by another event of the same round
         try:
-            data = one.connection.recv(CHUNK)
+            data, files, _, _ = socket.recv_fds(one.connection, CHUNK, FILES)
         except BlockingIOError:
             return
         except OSError:
-            data = b""
+            data, files = b"", []
         one.request += data
+        one.files += files
         if not data or len(one.request) > REQUEST_BYTES:
             self._end(one)
         elif not one.pid and one.request.endswith(b"\n"):
             self._start(one)
 
     def _start(self, one: _Exec) -> None:
-        launched = launch(self._order, json.loads(one.request)["argv"], joined=True)
+        request = json.loads(one.request)
+        if request.get("files"):
+            if len(one.files) != FILES:
+                self._answer(one, {"error": "its files are missing"})
+                return
+            terminal = bool(request.get("terminal"))
+            launched = launch(self._order, request["argv"], joined=True, files=one.files, terminal=terminal)
+            _close(one.files)
+        else:
+            launched = launch(self._order, request["argv"], joined=True)
         if launched.problem:
             self._answer(one, {"error": launched.problem})
             return
-        one.pid, (one.output,) = launched.pid, launched.outputs
+        one.pid = launched.pid
+        if not launched.outputs:
+            return
+        (one.output,) = launched.outputs
         os.set_blocking(one.output, False)
         self._selector.register(one.output, selectors.EVENT_READ, partial(self._read, one))
 
@@ -135,6 +155,7 @@ class ExecServer:
     def _end(self, one: _Exec) -> None:
         if one.pid:
             kill_tree(one.pid)
+        _close(one.files)
         self._close_output(one)
         self._selector.unregister(one.connection)
         one.connection.close()
@@ -145,3 +166,8 @@ class ExecServer:
             self._selector.unregister(one.output)
             os.close(one.output)
             one.output = -1
+
+
+def _close(files: list[int]) -> None:
+    while files:
+        os.close(files.pop())

@@ -11,8 +11,9 @@ import signal
 import socket
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from situate.agent.run_files import COMPLAINT, LOCK
 from situate.agent.runtime import ExecResult, ResourceLimits, RunError
@@ -23,6 +24,8 @@ SHIM_ENVIRONMENT: Final = ("PATH", "LANG", "LC_ALL", "TZ", "PYTHONPATH", "PYTHON
 read it."""
 ANSWER_BYTES: Final = 1 << 20
 """The longest answer of a shim to a command."""
+FIRST_PIECE: Final = 1_024
+"""How much of a request is sent with its files: an empty socket always takes so much."""
 FIRST_FREE: Final = 10
 """The first file number that no shim is given."""
 MOST_BYTES: Final = (1 << 63) - 1
@@ -73,12 +76,50 @@ async def run_in_shim(directory: Path, argv: Sequence[str], timeout_s: float | N
         line = b""
     finally:
         writer.close()
+    answer = _answer(line)
+    return ExecResult(answer["code"], answer["output"])
+
+
+@dataclass(slots=True)
+class ShimCommand:
+    """A command of a user in the container. Closing it kills the command, if it runs."""
+
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+
+    async def wait(self) -> int:
+        """The exit code. Raises RunError if the command could not start, or the container has ended."""
+        try:
+            line = await self.reader.readline()
+        except ConnectionError:
+            line = b""
+        return int(_answer(line)["code"])
+
+    def close(self) -> None:
+        self.writer.close()
+
+
+async def start_in_shim(directory: Path, argv: Sequence[str], files: Sequence[int], *, terminal: bool) -> ShimCommand:
+    """Start a command with these files as stdin, stdout and stderr; they stay the caller's. Raises RunError."""
+    request = json.dumps({"argv": list(argv), "files": True, "terminal": terminal}).encode() + b"\n"
+    try:
+        connection = _connected(directory)
+        sent = socket.send_fds(connection, [request[:FIRST_PIECE]], files)
+        reader, writer = await asyncio.open_unix_connection(sock=connection, limit=ANSWER_BYTES)
+    except OSError as error:
+        raise RunError(f"cannot reach the container's shim: {error.strerror}") from None
+    writer.write(request[sent:])
+    return ShimCommand(reader, writer)
+
+
+def _answer(line: bytes) -> dict[str, Any]:
+    """Raises RunError."""
     if not line:
         raise RunError("the container is not running")
-    answer = json.loads(line)
+    answer: dict[str, Any] = json.loads(line)
     if "error" in answer:
         raise RunError(answer["error"])
-    return ExecResult(answer["code"], answer["output"])
+    return answer
 
 
 def _connected(directory: Path) -> socket.socket:

@@ -32,7 +32,7 @@ from situate.agent.pod_lifecycle import (
     containers_of,
 )
 from situate.agent.pod_status import TerminationReason, rejected_status, status_of
-from situate.agent.ports import Ports, known_ports, port_variables, ports_by_name
+from situate.agent.ports import PORTS, Ports, known_ports, port_variables, ports_by_name
 from situate.agent.probes import NOT_STARTED, ContainerHealth, ProbeTarget, run_probes
 from situate.agent.run_files import read, write
 from situate.agent.runtime import ContainerConfig, RotatesLogs, Run, RunError, Runtime
@@ -54,8 +54,6 @@ REPORT_RETRY_S: Final = (0.5, 10.0)
 SECOND_NS: Final = 1_000_000_000
 FENCED_RUNS: Final = "fenced"
 """The file with the last attempt of each container that the worker stopped because of the fence."""
-PORTS: Final = "ports"
-"""The file with the pod's ports."""
 FINISHED: Final = ("Succeeded", "Failed")
 
 _log = Log(__name__)
