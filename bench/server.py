@@ -147,8 +147,8 @@ def situate(folder: Path, parts: Sequence[str] = PARTS) -> Iterator[Peer]:
         process.wait(30)
 
 
-def state_of(folder: Path, process: subprocess.Popen[bytes]) -> dict[str, Any]:
-    deadline = time.monotonic() + READY_S
+def state_of(folder: Path, process: subprocess.Popen[bytes], limit_s: float = READY_S) -> dict[str, Any]:
+    deadline = time.monotonic() + limit_s
     while time.monotonic() < deadline and process.poll() is None:
         if (folder / "server.json").exists():
             found: dict[str, Any] = json.loads((folder / "server.json").read_text())

@@ -46,8 +46,8 @@ from kubernetes.parts import Part, folder, free_ports, missing, wait_until  # no
 
 NODES, REPLICAS, ZONES = 5_000, 10_000, 10
 PEERS = ("sqlite", "etcd", "kubernetes")
-LIMIT_S = 900.0
-"""How long a Deployment may take."""
+LIMIT_S = 1_800.0
+"""How long a Deployment, or a restart, may take."""
 SETTLE_S = 12.0
 """After all nodes are there: what registering them left to do, and a round of renewals."""
 POLL_S = 0.1
@@ -257,7 +257,7 @@ def resident(place: Path, sizes: argparse.Namespace) -> None:
     (place / "server.json").unlink(missing_ok=True)
     begun = time.monotonic()
     with started(place, sizes.nodes, *flags) as process:
-        peer = Peer("situate", state_of(place, process)["url"], identity_of(place), (process.pid,))
+        peer = Peer("situate", state_of(place, process, LIMIT_S)["url"], identity_of(place), (process.pid,))
         wait_until(lambda: answers(f"{peer.url}/readyz"), "the API to be ready", LIMIT_S)
         served_s = time.monotonic() - begun
         asyncio.run(one_more(peer))

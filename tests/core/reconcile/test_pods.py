@@ -62,6 +62,13 @@ def test_the_order_does_not_depend_on_the_order_they_come_in(pods: list[ManagedP
     assert [one.metadata.name for one in deletion_order(pods, pods, NOW)] == ["d", "c", "b", "a", "e"]
 
 
+@given(st.permutations([pod("a"), pod("b", age=HOUR), pod("c", ready="False"), pod("d", node=""), pod("e")]))
+def test_with_a_count_only_the_first_are_given(pods: list[ManagedPod]) -> None:
+    whole = deletion_order(pods, pods, NOW)
+    for count in range(7):
+        assert deletion_order(pods, pods, NOW, count) == whole[:count]
+
+
 def test_a_pod_is_available_when_it_has_been_ready_long_enough() -> None:
     one = pod("a", ready_for=10_000)
     assert is_available(one, 0, NOW)

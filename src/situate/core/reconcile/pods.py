@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from heapq import nsmallest
 from typing import Any
 
 import msgspec
@@ -71,8 +72,10 @@ def requeue_when_available(
         result.requeue(at if at is not None and at > now else None)
 
 
-def deletion_order(pods: Sequence[ManagedPod], related: Iterable[ManagedPod], now: Millis) -> list[ManagedPod]:
-    """The pods in deletion order.
+def deletion_order(
+    pods: Sequence[ManagedPod], related: Iterable[ManagedPod], now: Millis, count: int | None = None
+) -> list[ManagedPod]:
+    """The pods in deletion order; the first of them, if there is a count.
 
     Pods without a node first, then by phase, readiness, deletion cost, number of related pods on the node, time since
     ready, restarts, and age. Times count by order of magnitude, so that not always the youngest is deleted.
@@ -81,23 +84,33 @@ def deletion_order(pods: Sequence[ManagedPod], related: Iterable[ManagedPod], no
     for pod in related:
         if is_active(pod):
             on_node[pod.spec.node_name] = on_node.get(pod.spec.node_name, 0) + 1
+    magnitudes: dict[str | None, int] = {}  # there may be many thousands of pods, of few times
+
+    def magnitude(since: str | None) -> int:
+        found = magnitudes.get(since)
+        if found is None:
+            found = magnitudes[since] = _magnitude(since, now)
+        return found
 
     def key(pod: ManagedPod) -> tuple[object, ...]:
-        ready = ready_condition(pod) if is_ready(pod) else None
+        meta, status, node = pod.metadata, pod.status, pod.spec.node_name
+        ready = ready_condition(pod)
+        if ready is not None and ready.status != "True":
+            ready = None
         return (
-            bool(pod.spec.node_name),
-            _PHASES.get(pod.status.phase, 0),
+            bool(node),
+            _PHASES.get(status.phase, 0),
             ready is not None,
-            _cost(pod),
-            -on_node.get(pod.spec.node_name, 0),
-            _magnitude(None if ready is None else ready.last_transition_time, now),
-            -max((one.restart_count for one in pod.status.container_statuses), default=0),
-            -_sidecar_restarts(pod),
-            _magnitude(pod.metadata.creation_timestamp, now),
-            pod.metadata.uid,
+            _cost(pod) if DELETION_COST in meta.annotations else 0,
+            -on_node.get(node, 0),
+            magnitude(None if ready is None else ready.last_transition_time),
+            -max([one.restart_count for one in status.container_statuses], default=0),
+            -_sidecar_restarts(pod) if status.init_container_statuses else 0,
+            magnitude(meta.creation_timestamp),
+            meta.uid,
         )
 
-    return sorted(pods, key=key)
+    return sorted(pods, key=key) if count is None else nsmallest(count, pods, key)
 
 
 def _cost(pod: ManagedPod) -> int:

@@ -79,7 +79,7 @@ def _manage(one: ReplicaOwner, selector: Selector, active: int, objects: ObjectL
             effects.append(normal_event(one, "SuccessfulCreate", f"Created pod: {name}"))
     elif missing < 0:
         mine = [pod for pod in claim(one, ManagedPod, selector, objects).mine if is_active(pod)]
-        leaving = deletion_order(mine, _related(one, objects), now)[: min(-missing, BURST)]
+        leaving = deletion_order(mine, _related(one, objects), now, min(-missing, BURST))
         for pod in leaving:
             effects.append(DeleteObject(ref_of(pod)))
             effects.append(normal_event(one, "SuccessfulDelete", f"Deleted pod: {pod.metadata.name}"))

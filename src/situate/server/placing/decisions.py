@@ -22,7 +22,7 @@ PHASES_KEPT: Final = 16
 """How many of its last phases a decision keeps."""
 
 
-class Score(msgspec.Struct, frozen=True, rename="camel"):
+class Score(msgspec.Struct, frozen=True, rename="camel", gc=False):
     """A node's score: the sum, and each plugin's weighted part of it."""
 
     node: str
@@ -30,7 +30,7 @@ class Score(msgspec.Struct, frozen=True, rename="camel"):
     plugins: Mapping[str, int] = EMPTY
 
 
-class Refusals(msgspec.Struct, frozen=True, rename="camel"):
+class Refusals(msgspec.Struct, frozen=True, rename="camel", gc=False):
     """How many nodes were refused for one reason. Each node counts once, for the first plugin that refused it."""
 
     reason: str
@@ -38,7 +38,7 @@ class Refusals(msgspec.Struct, frozen=True, rename="camel"):
     nodes: int
 
 
-class Details(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+class Details(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc=False):
     """What the scheduler saw when it decided. Empty for another scheduler's bind."""
 
     reason: str = ""
@@ -61,14 +61,14 @@ class Details(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """How many nodes there were, if not all of them were considered."""
 
 
-class _Owner(msgspec.Struct, frozen=True, rename="camel"):
+class _Owner(msgspec.Struct, frozen=True, rename="camel", gc=False):
     api_version: str
     kind: str
     name: str
     uid: str
 
 
-class _Meta(msgspec.Struct, frozen=True, rename="camel"):
+class _Meta(msgspec.Struct, frozen=True, rename="camel", gc=False):
     name: str
     namespace: str
     uid: str
@@ -76,7 +76,7 @@ class _Meta(msgspec.Struct, frozen=True, rename="camel"):
     owner_references: tuple[_Owner, ...]
 
 
-class _Spec(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+class _Spec(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc=False):
     pod_uid: str = msgspec.field(name="podUID")
     node: str = ""
     binding_version: int = 0
@@ -85,17 +85,17 @@ class _Spec(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """The version of the node's snapshot that the bind was checked against."""
 
 
-class PhaseChange(msgspec.Struct, frozen=True):
+class PhaseChange(msgspec.Struct, frozen=True, gc=False):
     phase: Phase
     at: str
 
 
-class _Status(Details, frozen=True, rename="camel", omit_defaults=True):
+class _Status(Details, frozen=True, rename="camel", omit_defaults=True, gc=False):
     phase: Phase | None = None
     phases: tuple[PhaseChange, ...] = ()
 
 
-class PlacementDecision(msgspec.Struct, frozen=True):
+class PlacementDecision(msgspec.Struct, frozen=True, gc=False):
     """The whole object, in its stored form."""
 
     metadata: _Meta

@@ -247,6 +247,12 @@ ROWS: Final = 512
 """For how many nodes of a class to cache the scores by plugin. With more, the cache is cleared."""
 
 
+NO_NODE: Final = b'{"node":""'
+"""What the encoded score of a node without a name begins with."""
+_Parts: TypeAlias = tuple[tuple[str, int], ...]
+"""The weighted scores by plugin."""
+
+
 class _ScoreCache:
     """The scores of the best nodes for one pod class, kept until the nodes change."""
 
@@ -259,6 +265,7 @@ class _ScoreCache:
         "_refusals",
         "_scores",
         "_seen",
+        "_tails",
         "_top",
         "_verdicts",
         "codes",
@@ -271,8 +278,10 @@ class _ScoreCache:
         self._epoch = cluster.epoch
         self._seen = cluster.touched_base + len(cluster.touched)
         self._scores: dict[int, msgspec.Raw] = {}
-        self._bases: dict[int, dict[str, int]] = {}
-        self._loads: dict[int, dict[str, int]] = {}
+        self._bases: dict[int, _Parts] = {}
+        self._loads: dict[int, _Parts] = {}
+        self._tails: dict[tuple[int, _Parts, _Parts], bytes] = {}
+        """Encoded scores after the node's name."""
         self._top: TopNodes | None = None
         self._refusals: tuple[Refusals, ...] | None = None
         self._feasible = 0
@@ -330,10 +339,17 @@ class _ScoreCache:
     def _score(self, row: int, node: str) -> msgspec.Raw:
         base, load = self._bases.get(row), self._loads.get(row)
         if base is None:
-            base = self._bases[row] = _counting(self._verdicts.base_parts(row))
+            base = self._bases[row] = tuple(self._verdicts.base_parts(row).items())
         if load is None:
-            load = self._loads[row] = _counting(self._verdicts.load_parts(row))
-        return msgspec.Raw(_encode(Score(node, int(self._verdicts.rank[row]), base | load)))
+            load = self._loads[row] = tuple(self._verdicts.load_parts(row).items())
+        parts = (int(self._verdicts.rank[row]), base, load)
+        tail = self._tails.get(parts)
+        if tail is None:  # many of the best nodes have the same scores
+            if len(self._tails) >= ROWS:
+                self._tails.clear()
+            whole = _encode(Score("", parts[0], _counting(dict(base + load))))
+            tail = self._tails[parts] = whole[len(NO_NODE) :]
+        return msgspec.Raw(b'{"node":%b%b' % (_encode(node), tail))
 
 
 def _counting(parts: dict[str, int]) -> dict[str, int]:

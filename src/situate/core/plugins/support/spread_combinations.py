@@ -21,19 +21,19 @@ FEW_ROWS: Final = 64
 
 
 class RowCombinations:
-    """The combination of each row: its count times the number of columns, plus its column. The first column is that of
-    the rows without the label, the others are the domains in order."""
+    """The combination of each row: its count times the number of columns, plus its column. The columns are the domains
+    in order, and a last one for the rows without the label."""
 
-    __slots__ = ("_columns", "_counts", "_scored", "_width", "combination", "rows", "scored")
+    __slots__ = ("_columns", "_counts", "_scored", "_width", "combination", "found", "scored")
 
     def __init__(self, ids: IdColumn, domains: int) -> None:
-        self._columns: IntColumn = (ids + 1).astype(np.int64)
+        self._columns: IntColumn = np.where(ids < 0, domains, ids).astype(np.int64)
         self._width = domains + 1
         self._counts: IntColumn = np.zeros(0, np.int64)
         self._scored: Mask = np.zeros(0, np.bool_)
         self.combination: IntColumn = np.zeros(0, np.int64)
         """Of each row."""
-        self.rows: npt.NDArray[np.int64] = np.zeros((0, self._width), np.int64)
+        self.found: npt.NDArray[np.int64] = np.zeros((0, self._width), np.int64)
         """How many rows that are scored have each combination, by count and by column."""
         self.scored = 0
         """How many rows are scored."""
@@ -49,14 +49,14 @@ class RowCombinations:
             return self._build(counts, scored)
         for row in rows.tolist():
             count = int(counts[row])
-            if count >= len(self.rows):
+            if count >= len(self.found):
                 return self._build(counts, scored)
             column = self._columns[row]
             if self._scored[row]:
-                self.rows[self._counts[row], column] -= 1
+                self.found[self._counts[row], column] -= 1
                 self.scored -= 1
             if scored[row]:
-                self.rows[count, column] += 1
+                self.found[count, column] += 1
                 self.scored += 1
             self._counts[row], self._scored[row] = count, scored[row]
             self.combination[row] = count * self._width + column
@@ -70,6 +70,6 @@ class RowCombinations:
         self._counts, self._scored = counts.copy(), scored.copy()
         self.combination = counts * self._width + self._columns
         found = np.bincount(self.combination[scored], minlength=most * self._width)
-        self.rows = found.reshape(most, self._width)
+        self.found = found.reshape(most, self._width)
         self.scored = int(np.count_nonzero(scored))
         return True

@@ -58,6 +58,14 @@ class SoftConstraint(Struct, frozen=True):
     topology: Topology
 
 
+class CountPair(Struct, frozen=True):
+    """A constraint on hostnames and another one, and the combinations of what they count."""
+
+    hosts: SoftConstraint
+    other: SoftConstraint
+    rows: RowCombinations
+
+
 class SoftPlan(Struct, frozen=True):
     """The soft constraints of a pod."""
 
@@ -65,8 +73,8 @@ class SoftPlan(Struct, frozen=True):
     keyed: Mask
     """The nodes that can be scored; others get 0."""
     keyed_count: int
-    by_combination: tuple[SoftConstraint, SoftConstraint] | None = None
-    """The constraint on hostnames and the other one, if there are only these two."""
+    pair: CountPair | None = None
+    """If the constraints are one on hostnames and another one."""
 
 
 def soft_plan(pod: PodClass, constraints: tuple[Constraint, ...], view: View, *, needs_keys: bool) -> SoftPlan | None:
@@ -77,14 +85,19 @@ def soft_plan(pod: PodClass, constraints: tuple[Constraint, ...], view: View, *,
     keyed = keyed_nodes(keys, view)
     keyed_count = view.memo((NAME, "keyed count", keys), lambda _: int(np.count_nonzero(keyed)))
     made = tuple(_soft(pod, one, keys, view) for one in constraints)
-    return SoftPlan(made, keyed, keyed_count, _two_counts(made))
+    return SoftPlan(made, keyed, keyed_count, _pair(made, view))
 
 
-def _two_counts(constraints: tuple[SoftConstraint, ...]) -> tuple[SoftConstraint, SoftConstraint] | None:
-    """The constraint on hostnames and the other one, if there are only these two and every node has a hostname."""
-    by_node = [one for one in constraints if one.by_node and one.topology.unlabelled is None]
+def _pair(constraints: tuple[SoftConstraint, ...], view: View) -> CountPair | None:
+    """None unless the constraints are one on hostnames, which every node has, and another one."""
+    hosts = [one for one in constraints if one.by_node and one.topology.unlabelled is None]
     others = [one for one in constraints if not one.by_node]
-    return (by_node[0], others[0]) if (len(constraints), len(by_node), len(others)) == (2, 1, 1) else None
+    if (len(constraints), len(hosts), len(others)) != (2, 1, 1):
+        return None
+    counted, topology = hosts[0].counted, others[0].topology
+    key = (NAME, "combinations", counted.matcher, counted.counts_nobody, others[0].counted.topology_key)
+    rows = view.memo(key, lambda _: RowCombinations(topology.ids, len(topology.in_use) - 1))
+    return CountPair(hosts[0], others[0], rows)
 
 
 def _soft(pod: PodClass, constraint: Constraint, keys: tuple[str, ...], view: View) -> SoftConstraint:
@@ -121,8 +134,8 @@ def spread_scores(plan: SoftPlan, view: View) -> DomainScores | Scores:
     some = None if count == plan.keyed_count else scored
     if len(plan.constraints) == 1 and not plan.constraints[0].by_node:
         return _scores_by_domain(plan.constraints[0], view, some, count)
-    if plan.by_combination is not None and view.is_plain and not view.once:
-        scores = _scores_by_combination(*plan.by_combination, view, scored)
+    if plan.pair is not None and view.is_plain and not view.once:
+        scores = _scores_by_combination(plan.pair, view, scored)
         if scores is not None:
             if plan.keyed_count < view.size:
                 scores *= plan.keyed
@@ -168,25 +181,22 @@ def _scores_of_few(counts: list[int], seen: list[bool], allowance: float) -> lis
     return scores
 
 
-def _scores_by_combination(hosts: SoftConstraint, other: SoftConstraint, view: View, scored: Mask) -> IntColumn | None:
+def _scores_by_combination(pair: CountPair, view: View, scored: Mask) -> IntColumn | None:
     """The scores for two constraints, computed for each combination of a node's own count and its domain. None if there
     are too many of them."""
-    topology = other.topology
-    key = (NAME, "combinations", hosts.counted.matcher, hosts.counted.counts_nobody, other.counted.topology_key)
-    kept = view.memo(key, lambda _: RowCombinations(topology.ids, len(topology.in_use) - 1))
-    if not kept.update(hosts.counted.counts_by_row(view, None), scored):
+    rows, hosts, other = pair.rows, pair.hosts, pair.other
+    if not rows.update(hosts.counted.counts_by_row(view, None), scored):
         return None
-    present = kept.rows > 0
-    columns: Mask = np.logical_or.reduce(present, axis=0)
-    seen = np.concatenate((columns[1:], columns[:1]))  # rows without the label come first there, and last here
-    table = _weighed(_counts(other, view), _distinct(seen, topology.blank))
+    present = rows.found > 0
+    seen: Mask = np.logical_or.reduce(present, axis=0)
+    table = _weighed(_counts(other, view), _distinct(seen, other.topology.blank))
     table += other.allowance
     table[ABSENT] = 0.0
-    by_count = _weighed(np.arange(len(present)), kept.scored)
+    by_count = _weighed(np.arange(len(present)), rows.scored)
     by_count += hosts.allowance
-    sums = np.add.outer(by_count, np.concatenate((table[-1:], table[:-1])))
+    sums = np.add.outer(by_count, table)
     _round(sums)
-    return _normalised(sums.ravel(), sums[present]).take(kept.combination, mode="clip")
+    return _normalised(sums.ravel(), sums[present]).take(rows.combination, mode="clip")
 
 
 def _sums(constraint: SoftConstraint, view: View, some: Mask | None, count: int) -> Sums:
