@@ -92,12 +92,16 @@ class ApiPort:
     async def merge(self, ref: ObjectRef, patch: Mapping[str, Any]) -> int:
         return await self._patch(ref, "", patch, MERGE)
 
-    async def replace_status(self, ref: ObjectRef, version: str, status: Mapping[str, Any]) -> int:
-        operations = [
+    async def replace_status(
+        self, ref: ObjectRef, version: str, status: Mapping[str, Any], annotations: Mapping[str, str] | None
+    ) -> int:
+        operations: list[dict[str, Any]] = [
             {"op": "test", "path": "/metadata/uid", "value": ref.uid},
             {"op": "replace", "path": "/metadata/resourceVersion", "value": version},
             {"op": "add", "path": "/status", "value": status},
         ]
+        if annotations is not None:
+            operations.append({"op": "add", "path": "/metadata/annotations", "value": annotations})
         return await self._patch(ref, "/status", operations, JSON_PATCH)
 
     async def merge_status(

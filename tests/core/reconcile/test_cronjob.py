@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from core.reconcile.world import Raw, World, manifest, template
 from situate.core.model.batch import CronJob
 from situate.core.reconcile.cronjob import cron_job
-from situate.core.reconcile.effects import CreateObject, RecordEvent
+from situate.core.reconcile.effects import CreateObject, DeleteObject, RecordEvent
 
 MINUTE = 60
 
@@ -98,6 +98,17 @@ def test_when_one_still_runs(policy: str, running: int) -> None:
     assert len(status(world)["active"]) == running
     first = "c-28333334"
     assert (first in world.names("Job")) == (policy != "Replace")
+
+
+def test_the_last_job_goes_before_the_one_that_replaces_it() -> None:
+    world = started(runs_for=100_000, concurrencyPolicy="Replace")
+    minutes(world, 1)
+    world.now += 60_000
+    one = world.held.get(CronJob, "default", "c")
+    assert one is not None
+    effects = cron_job(one, world.held, world.now).effects
+    writes = [type(each) for each in effects if isinstance(each, CreateObject | DeleteObject)]
+    assert writes == [DeleteObject, CreateObject]
 
 
 def test_while_it_is_suspended_nothing_is_started() -> None:

@@ -59,6 +59,12 @@ def test_when_it_is_done_it_says_so() -> None:
     assert body["metadata"]["annotations"][REVISION] == "1"
 
 
+def test_the_revision_of_a_new_deployment_makes_no_new_generation() -> None:
+    metadata = started().find("Deployment", "web")["metadata"]
+    assert metadata["annotations"][REVISION] == "1"
+    assert metadata["generation"] == 1
+
+
 def test_going_back_to_an_old_template_uses_its_replica_set_and_gives_it_a_new_revision() -> None:
     world = started()
     to(world, "v2")

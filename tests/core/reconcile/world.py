@@ -141,7 +141,8 @@ class World:
     def patch(self, kind: str, name: str, patch: Raw, namespace: str = "default") -> Raw:
         old = self.find(kind, name, namespace)
         new = merged(old, patch)
-        if new.get("spec") != old.get("spec"):
+        notes = [one["metadata"].get("annotations") for one in (old, new)]
+        if new.get("spec") != old.get("spec") or (kind == "Deployment" and notes[0] != notes[1]):
             new["metadata"]["generation"] += 1
         if new == old:
             raise AssertionError(f"a patch of {kind} {name} changes nothing: {patch}")
@@ -232,8 +233,12 @@ class World:
         elif isinstance(effect, PatchStatus):
             self.patch(kind, name, {"status": dict(effect.patch)}, space)
         elif isinstance(effect, UpdateStatus):
-            assert body.get("status") != effect.status, f"the status of {place} is written and does not change"
-            self.put({**body, "status": copy.deepcopy(dict(effect.status))})
+            changes = effect.annotations is not None or body.get("status") != effect.status
+            assert changes, f"the status of {place} is written and does not change"
+            metadata = body["metadata"]
+            if effect.annotations is not None:
+                metadata = {**metadata, "annotations": dict(effect.annotations)}
+            self.put({**body, "metadata": metadata, "status": copy.deepcopy(dict(effect.status))})
         elif isinstance(effect, RebindPod):
             raise AssertionError(f"{place} is rebound, and no node is lost here")
         else:

@@ -44,8 +44,12 @@ def cron_job(one: CronJob, objects: ObjectLister, now: Millis, zones: Zones = on
     if due is not None and not (one.spec.concurrency_policy == "Forbid" and active):
         create = _new_job(one, due)
         if objects.get(Job, one.metadata.namespace, create.ref.name) is None:
-            if one.spec.concurrency_policy == "Replace":
-                old += [job for job in active if job.metadata.deletion_timestamp is None]
+            if one.spec.concurrency_policy == "Replace":  # first, so that nobody sees two
+                replaced = [job for job in active if job.metadata.deletion_timestamp is None]
+                effects += [DeleteObject(ref_of(job)) for job in replaced]
+                events += [
+                    normal_event(one, "SuccessfulDelete", f"Deleted job {job.metadata.name}") for job in replaced
+                ]
             effects.append(create)
             events.append(normal_event(one, "SuccessfulCreate", f"Created job {create.ref.name}"))
         status = replace(status, last_schedule_time=format_time(due * SECOND))

@@ -38,7 +38,6 @@ from situate.core.reconcile.objects import (
     normal_event,
     ref_of,
     to_json,
-    update_metadata,
     update_status,
 )
 from situate.core.reconcile.pods import is_finished
@@ -183,8 +182,8 @@ def _scaling(one: Deployment, name: str, before: int, after: int) -> RecordEvent
 
 
 def _own_effects(one: Deployment, new: ManagedReplicaSet | None, status: DeploymentStatus) -> list[Effect]:
-    """Update the Deployment's revision, else its status: one write at a time."""
+    """Update the Deployment's status and revision."""
     number = "" if new is None else new.metadata.annotations.get(REVISION, "")
-    if number and one.metadata.annotations.get(REVISION) != number:
-        return [update_metadata(one, {"annotations": {REVISION: number}})]
-    return list(update_status(one, status))
+    held = one.metadata.annotations
+    changed = number and held.get(REVISION) != number
+    return list(update_status(one, status, annotations={**held, REVISION: number} if changed else None))

@@ -8,7 +8,7 @@ Rules for every list of effects:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -65,6 +65,9 @@ class UpdateStatus:
     ref: ObjectRef
     resource_version: str
     status: Raw
+    annotations: Mapping[str, str] | None = None
+    """All that it gets by the same write, which makes no new generation as a write to the object would; None: as they
+    are."""
 
 
 @dataclass(frozen=True, slots=True)

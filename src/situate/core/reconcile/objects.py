@@ -363,17 +363,19 @@ def update_metadata(one: ManagedObject, changes: Raw) -> UpdateObject:
     return UpdateObject(ref_of(one), one.metadata.resource_version, {"metadata": changes})
 
 
-def update_status(one: Any, status: Model, *always: str) -> tuple[UpdateStatus, ...]:
-    """Write the status if it has changed. `always` as for `to_json`.
+def update_status(
+    one: Any, status: Model, *always: str, annotations: Mapping[str, str] | None = None
+) -> tuple[UpdateStatus, ...]:
+    """Write the status if it has changed, or with new annotations. `always` as for `to_json`.
 
     Sums of what clients may write, as of replicas, end where an int32 does: beyond it, nobody could read the status.
     """
     beyond = {name: INT32_MAX for name in _int32_fields(type(status)) if (getattr(status, name) or 0) > INT32_MAX}
     if beyond:
         status = replace(status, **beyond)
-    if status == one.status:
+    if status == one.status and annotations is None:
         return ()
-    return (UpdateStatus(ref_of(one), one.metadata.resource_version, to_json(status, *always)),)
+    return (UpdateStatus(ref_of(one), one.metadata.resource_version, to_json(status, *always), annotations),)
 
 
 @cache

@@ -62,7 +62,10 @@ class ObjectApi(Protocol):
 
     async def merge(self, ref: ObjectRef, patch: Mapping[str, Any]) -> int: ...
 
-    async def replace_status(self, ref: ObjectRef, version: str, status: Mapping[str, Any]) -> int: ...
+    async def replace_status(
+        self, ref: ObjectRef, version: str, status: Mapping[str, Any], annotations: Mapping[str, str] | None
+    ) -> int:
+        """`annotations`: all that the object gets as well."""
 
     async def merge_status(
         self, ref: ObjectRef, version: str, patch: Mapping[str, Any], lease: LeaseVersion | None = None
@@ -88,8 +91,8 @@ async def call(api: ObjectApi, effect: Effect) -> WriteResult | None:
         case UpdateObject(ref=ref, resource_version=version, patch=patch):
             expected = {"uid": ref.uid, "resourceVersion": version, **patch.get("metadata", {})}
             revision = await api.merge(ref, {**patch, "metadata": expected})
-        case UpdateStatus(ref=ref, resource_version=version, status=status):
-            revision = await api.replace_status(ref, version, status)
+        case UpdateStatus(ref=ref, resource_version=version, status=status, annotations=annotations):
+            revision = await api.replace_status(ref, version, status, annotations)
         case PatchStatus(ref=ref, resource_version=version, patch=part, lease=lease):
             revision = await api.merge_status(ref, version, part, lease)
         case RebindPod():

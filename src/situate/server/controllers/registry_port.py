@@ -91,8 +91,10 @@ class RegistryPort:
     async def merge(self, ref: ObjectRef, patch: Mapping[str, Any]) -> int:
         return (await self._registry.patch(self._target(ref), "merge", patch, CONTROLLERS)).stored.revision
 
-    async def replace_status(self, ref: ObjectRef, version: str, status: Mapping[str, Any]) -> int:
-        return await self._modify_status(ref, version, lambda _: dict(status))
+    async def replace_status(
+        self, ref: ObjectRef, version: str, status: Mapping[str, Any], annotations: Mapping[str, str] | None
+    ) -> int:
+        return await self._modify_status(ref, version, lambda _: dict(status), annotations=annotations)
 
     async def merge_status(
         self, ref: ObjectRef, version: str, patch: Mapping[str, Any], lease: LeaseVersion | None = None
@@ -100,10 +102,18 @@ class RegistryPort:
         return await self._modify_status(ref, version, lambda status: merge_patched(status, patch), lease)
 
     async def _modify_status(
-        self, ref: ObjectRef, version: str, change: Callable[[Object], Object], lease: LeaseVersion | None = None
+        self,
+        ref: ObjectRef,
+        version: str,
+        change: Callable[[Object], Object],
+        lease: LeaseVersion | None = None,
+        annotations: Mapping[str, str] | None = None,
     ) -> int:
         def changed(obj: Object, _stored: StoredObject) -> Object:
-            return {**obj, "status": change(obj.get("status", {}))}
+            metadata = obj["metadata"]
+            if annotations is not None:
+                metadata = {**metadata, "annotations": dict(annotations)}
+            return {**obj, "metadata": metadata, "status": change(obj.get("status", {}))}
 
         target, registry = self._target(ref, "status"), self._while(lease)
         return (await registry.modify(target, changed, CONTROLLERS, uid=ref.uid, resource_version=version)).revision
