@@ -19,8 +19,10 @@ TIMEOUT_S = 60.0
 
 # Kinds without a namespace, among those that tests create.
 CLUSTER_WIDE = frozenset(
-    "ClusterRole ClusterRoleBinding CSIDriver CSINode CustomResourceDefinition DeviceClass Namespace Node "
-    "PersistentVolume PriorityClass ResourceSlice RuntimeClass StorageClass VolumeAttachment".split()
+    "APIService ClusterRole ClusterRoleBinding CSIDriver CSINode CustomResourceDefinition DeviceClass "
+    "MutatingAdmissionPolicy MutatingAdmissionPolicyBinding Namespace Node PersistentVolume PriorityClass "
+    "ResourceSlice RuntimeClass StorageClass ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding "
+    "VolumeAttachment".split()
 )
 IRREGULAR = {"CSIStorageCapacity": "csistoragecapacities"}
 
@@ -35,6 +37,8 @@ class RefusedError(Exception):
 
 
 def plural(kind: str) -> str:
+    if kind.endswith("Policy"):
+        return f"{kind.lower()[:-1]}ies"
     return IRREGULAR.get(kind) or kind.lower() + ("es" if kind.endswith("s") else "s")
 
 

@@ -61,6 +61,8 @@ class StatusError(Exception):
         if self.causes:
             details["causes"] = [
                 {"reason": cause.reason, "message": cause.message, **({"field": cause.field} if cause.field else {})}
+                if cause.reason
+                else {"message": cause.message}
                 for cause in self.causes
             ]
         if self.retry_after_s:

@@ -22,7 +22,11 @@ def test_a_kind_that_is_declared_is_in_the_table(name: str) -> None:
     assert all(any(one is kind for kind in KINDS) for one in declared)
 
 
-REPLACED = ("apiextensions.v1.CustomResourceDefinition", "certificates.v1.CertificateSigningRequest")
+REPLACED = (
+    "admissionregistration.v1.ValidatingAdmissionPolicy",
+    "apiextensions.v1.CustomResourceDefinition",
+    "certificates.v1.CertificateSigningRequest",
+)
 """Kinds whose conditions a strategic merge patch replaces in Kubernetes, too."""
 
 

@@ -61,7 +61,7 @@ def _leaf(random: Random, name: str, *, noisy: bool, zero: bool) -> Any:
         case "int64":
             return random.choice((1, -1, 2**63 - 1, -(2**63), *([0] if zero else [])))
         case "bytes":
-            return random.choice(("YQ==", "YWI=", ""))
+            return random.choice(("YQ==", "YWI=", *([""] if zero else [])))
         case "Quantity" | "Amount":
             return random.choice(NOISY_QUANTITIES if noisy else QUANTITIES)
         case "IntOrString":

@@ -39,7 +39,9 @@ from situate.loop.logs import Log, set_up
 from situate.loop.metrics import Metrics
 from situate.loop.supervisor import Part, Supervisor
 from situate.server.admission.chain import chain
+from situate.server.admission.users import user_admission
 from situate.server.apiextensions.controller import DefinitionController
+from situate.server.apiextensions.served import CustomKinds
 from situate.server.controllers.leader import run_controllers
 from situate.server.default_class import ensure_default_class
 from situate.server.encryption.config import read_encryption
@@ -270,11 +272,14 @@ async def _open_registry(
     identity.identity.audit.start()
     stack.callback(identity.identity.audit.close)
     plugins = chain(cache, settings.profile, accounts=settings.controllers)
+    custom = CustomKinds(cache)
     registry = Registry(
         store,
         wall_ns=time.time_ns,
         new_uid=new_uid,
         cache=cache,
+        custom=custom,
+        users=user_admission(cache, custom, identity.identity),
         admission=[
             identity.restriction,
             *(one for one in plugins if type(one).__name__ not in settings.without_admission),

@@ -1,6 +1,6 @@
 """An environment: the variables, types and functions that an expression may use. It is data."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from situate.core.cel.functions import Function, Library
@@ -24,7 +24,7 @@ from situate.core.cel.types import (
     nullable,
     struct,
 )
-from situate.core.cel.values import UInt
+from situate.core.cel.values import MapValue, UInt, Value
 
 _STANDARD_TYPES = (
     BOOL, BYTES, DOUBLE, DURATION, INT, list_of(DYN), map_of(DYN, DYN), NULL, STRING, TIMESTAMP, TYPE, UINT,
@@ -71,6 +71,7 @@ class Environment:
     macros: Macros
     types: Mapping[str, CelType]  # by the name under which an expression may mention them
     fields: Mapping[str, Mapping[str, CelType]] = field(default_factory=dict)  # of each struct type
+    make: Callable[[str, MapValue], Value] | None = None  # an object of a struct type; None: there are none to make
 
 
 def make_environment(

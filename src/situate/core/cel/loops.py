@@ -163,6 +163,19 @@ def make_wrapper(
     return _construct(number, build, STRUCT_COST, runs, numbers, optional, watched)
 
 
+def make_object(
+    number: int, runs: list[Run], numbers: list[int], names: list[str], optional: frozenset[int], watched: bool,
+    make: Callable[[MapValue], Any],
+) -> Run:  # fmt: skip
+    """An object with these fields."""
+
+    def build(parts: list[Any], optional: frozenset[int]) -> Any:
+        found = map_value([part for pair in zip(names, parts, strict=True) for part in pair], optional)
+        return found if isinstance(found, ErrorValue) else make(found)
+
+    return _construct(number, build, STRUCT_COST, runs, numbers, optional, watched)
+
+
 class Fold:
     """A loop over a list or map. Slots: what it computes, and one or two variables."""
 

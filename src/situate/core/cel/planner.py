@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from situate.core.cel import loops, steps
@@ -248,12 +249,16 @@ class _Planner:
         return Planned(node.id, loops.make_map(node.id, runs, numbers, optional, self.watched))
 
     def _message(self, node: MessageLiteral) -> Planned:
-        empty = WRAPPERS.get(node.type_name)
-        if empty is None:
+        empty, make = WRAPPERS.get(node.type_name), self.environment.make
+        if empty is None and make is None:
             raise CompileError(f"{PLAN_FAILED}unknown type: {node.type_name}")
         parts = [self.plan(entry.value) for entry in node.entries]
         runs, numbers = [self.runner(part) for part in parts], [_number(part) for part in parts]
         optional = frozenset(index for index, entry in enumerate(node.entries) if entry.optional)
+        if empty is None and make is not None:
+            names = [str(entry.key) for entry in node.entries]
+            build = partial(make, node.type_name)
+            return Planned(node.id, loops.make_object(node.id, runs, numbers, names, optional, self.watched, build))
         return Planned(node.id, loops.make_wrapper(node.id, runs, numbers, optional, self.watched, empty))
 
     # Loops.

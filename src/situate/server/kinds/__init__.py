@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
+from situate.server.kinds.admissionregistration import mutating_policies, validating_policies
 from situate.server.kinds.apiextensions import customresourcedefinition
 from situate.server.kinds.apps import controllerrevision, daemonset, deployment, replicaset, statefulset
 from situate.server.kinds.authentication import reviews as authentication_reviews
@@ -106,6 +107,10 @@ KINDS: Final[tuple[Kind, ...]] = (
     authorization_reviews.SELF_ACCESS_REVIEW,
     authorization_reviews.SELF_RULES_REVIEW,
     authorization_reviews.ACCESS_REVIEW,
+    mutating_policies.BINDING,
+    mutating_policies.POLICY,
+    validating_policies.BINDING,
+    validating_policies.POLICY,
     customresourcedefinition.KIND,
     devicepool.KIND,
     views.NAMESPACE_VIEW,

@@ -72,6 +72,7 @@ class Registry:
         wall_ns: Callable[[], int],
         new_uid: Callable[[], str],
         cache: Cache | None = None,
+        custom: CustomKinds | None = None,
         strategies: Mapping[str, Strategy] = STRATEGIES,
         admission: Sequence[AdmissionPlugin] = (),
         users: UserAdmission = NOBODY,
@@ -80,10 +81,10 @@ class Registry:
         new_suffix: Callable[[], str] = random_suffix,
         bookmarks_s: float = BOOKMARKS_S,
     ) -> None:
-        """`cache`: one of the same store, if others, such as admission, need it first. `users`: the admission plugins
-        that users configure."""
+        """`cache` and `custom`: those of the same store, if others, such as admission, need them first. `users`: the
+        admission plugins that users configure."""
         self.cache: Final = Cache(store) if cache is None else cache
-        self.custom: Final = CustomKinds(self.cache)
+        self.custom: Final = CustomKinds(self.cache) if custom is None else custom
         """The kinds that CustomResourceDefinitions define."""
         self.new_uid: Final = new_uid
         self._store: Final = store

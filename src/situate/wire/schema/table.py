@@ -52,6 +52,7 @@ SPECIAL: Final = {
 
 # The sections of the table by name: the module in groups/, and the apiVersion of its kinds.
 _SECTIONS: Final[Mapping[str, tuple[str, str]]] = {
+    "admissionregistration.v1": ("admissionregistration", "admissionregistration.k8s.io/v1"),
     "apiextensions.v1": ("apiextensions", "apiextensions.k8s.io/v1"),
     "apps.v1": ("apps", "apps/v1"),
     "authentication.v1": ("authentication", "authentication.k8s.io/v1"),

@@ -1,0 +1,1 @@
+"""Admission policies: what users say in CEL about requests and objects."""
