@@ -37,6 +37,7 @@ GROUPS: Final = (
     "node.k8s.io",
     "discovery.k8s.io",
     "resource.k8s.io",
+    "flowcontrol.apiserver.k8s.io",
 )
 """In kube-apiserver's order, which resolves short names. Other groups follow in the order of the table."""
 _STABLE: Final = {"": 0, "beta": 1, "alpha": 2}

@@ -1386,6 +1386,7 @@ def further() -> Iterator[Case]:
 
 
 def cases() -> list[Case]:
+    from server.kinds.corpus_flowcontrol import flow_control_cases
     from server.kinds.corpus_networking import networking_cases
 
     makers = (
@@ -1407,4 +1408,4 @@ def cases() -> list[Case]:
         names,
         further,
     )
-    return [*(case for make in makers for case in make()), *networking_cases()]
+    return [*(case for make in makers for case in make()), *networking_cases(), *flow_control_cases()]

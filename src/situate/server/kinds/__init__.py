@@ -30,6 +30,7 @@ from situate.server.kinds.core import (
 )
 from situate.server.kinds.core import node as core_node
 from situate.server.kinds.discovery import endpointslice
+from situate.server.kinds.flowcontrol import flowschema, prioritylevelconfiguration
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.networking import ingress, ingressclass, ipaddress, networkpolicy, servicecidr
 from situate.server.kinds.node import runtimeclass
@@ -91,6 +92,8 @@ KINDS: Final[tuple[Kind, ...]] = (
     resourceclaimtemplate.KIND,
     resourceslice.KIND,
     endpointslice.KIND,
+    flowschema.KIND,
+    prioritylevelconfiguration.KIND,
     runtimeclass.KIND,
     ingressclass.KIND,
     ingress.KIND,

@@ -64,6 +64,7 @@ _SECTIONS: Final[Mapping[str, tuple[str, str]]] = {
     "core.v1": ("core", "v1"),
     "discovery.v1": ("discovery", "discovery.k8s.io/v1"),
     "events.v1": ("events", "events.k8s.io/v1"),
+    "flowcontrol.v1": ("flowcontrol", "flowcontrol.apiserver.k8s.io/v1"),
     "meta.v1": ("meta", "meta.k8s.io/v1"),
     "networking.v1": ("networking", "networking.k8s.io/v1"),
     "node.v1": ("node", "node.k8s.io/v1"),
