@@ -8,7 +8,9 @@ Json = dict[str, Any]
 
 # kwok runs nodes that carry this; it never touches others.
 KWOK_ANNOTATION = "kwok.x-k8s.io/node"
-GROUPS_API = f"scheduling.k8s.io/{'v1beta1' if parts.minor() >= 37 else 'v1alpha2'}"
+GROUPS_VERSION = "v1beta1" if parts.minor() >= 37 else "v1alpha2"
+GROUPS_API = f"scheduling.k8s.io/{GROUPS_VERSION}"
+GROUP_CONDITION = "PodGroupInitiallyScheduled" if parts.minor() >= 37 else "PodGroupScheduled"
 
 
 def node(name: str, *, cpu: str = "8", memory: str = "32Gi", pods: int = 110, **more: Any) -> Json:

@@ -19,7 +19,7 @@ import pytest
 from kubernetes.cluster import Cluster, Scheduler, answers
 from kubernetes.drills import FAST, LONG, WITHIN_S, behind, crowd, limit, quiet_logs, until_bound, until_settled
 from kubernetes.history import History
-from kubernetes.objects import GROUPS_API, Json, pod, pod_group, priority_class
+from kubernetes.objects import GROUP_CONDITION, GROUPS_API, Json, pod, pod_group, priority_class
 from kubernetes.parts import wait_until
 from kubernetes.proxy import BINDS, POD_DELETES, POD_PATCHES, Fault, FaultProxy, Faults
 
@@ -367,10 +367,10 @@ def binds_sent(proxy: FaultProxy) -> int:
 
 
 def scheduled(cluster: Cluster, group: str) -> str:
-    """The status of the condition PodGroupScheduled; empty while there is none."""
+    """The status of the condition that says so; empty while there is none."""
     path = f"/apis/{GROUPS_API}/namespaces/{cluster.namespace}/podgroups/{group}"
     conditions = cluster.api.get(path).get("status", {}).get("conditions", [])
-    return next((one["status"] for one in conditions if one["type"] == "PodGroupScheduled"), "")
+    return next((one["status"] for one in conditions if one["type"] == GROUP_CONDITION), "")
 
 
 def test_a_gang_is_whole_though_its_leader_was_killed_while_it_was_bound(cluster: Cluster, history: History) -> None:

@@ -23,6 +23,7 @@ from situate.core.effects import Bind, BindVolumes, Evict, Nominate, Report, Set
 from situate.core.model.group import PodGroup
 from situate.core.model.storage import PersistentVolume, PersistentVolumeClaim
 from situate.kube.client import Client
+from situate.kube.conditions import GroupApi
 from situate.kube.kubeconfig import find_access
 from situate.wire.objects import decode, decode_pod
 
@@ -243,10 +244,11 @@ def test_a_group_is_told_whether_it_was_scheduled(cluster: Cluster) -> None:
         await stage.quiet()
         path = f"/apis/{objects.GROUPS_API}/namespaces/{cluster.namespace}/podgroups/g"
         [condition] = cluster.api.get(path)["status"]["conditions"]
-        assert (condition["type"], condition["status"], condition["message"]) == ("PodGroupScheduled", "False", "waits")
+        said = (condition["type"], condition["status"], condition["message"])
+        assert said == (objects.GROUP_CONDITION, "False", "waits")
         assert not stage.counted.failures
 
-    play(cluster, scenario)
+    play(cluster, scenario, groups=lambda: GroupApi.of(objects.GROUPS_VERSION))
 
 
 # -- volumes -----------------------------------------------------------------------------------------------------------
