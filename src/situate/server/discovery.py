@@ -48,6 +48,7 @@ _SUBRESOURCES: Final[Mapping[str, tuple[str, str, str, tuple[str, ...]]]] = {
     "approval": ("", "", "", ("get", "patch", "update")),
     "attach": ("", "", "PodAttachOptions", _CONNECT),
     "binding": ("", "", "Binding", ("create",)),
+    "ephemeralcontainers": ("", "", "", ("get", "patch", "update")),
     "eviction": ("policy", "v1", "Eviction", ("create",)),
     "exec": ("", "", "PodExecOptions", _CONNECT),
     "finalize": ("", "", "", ("update",)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from situate.core.reconcile.nodes.fencing import KUBERNETES, NodeProfile
 from situate.server.admission.accounts import ServiceAccounts
 from situate.server.admission.agent_reports import AgentReports
+from situate.server.admission.ephemeral_containers import EphemeralContainers
 from situate.server.admission.limits import LimitRanger
 from situate.server.admission.namespaces import NamespaceLifecycle
 from situate.server.admission.pod_security import PodSecurity
@@ -26,6 +27,7 @@ def chain(cache: Cache, profile: NodeProfile = KUBERNETES, *, accounts: bool | N
         *([ServiceAccounts(cache, required=accounts)] if accounts is not None else []),
         AgentReports(),
         PodSecurity(cache),
+        EphemeralContainers(cache),
         Priority(cache),
         DefaultTolerations(profile.toleration_s),
         DefaultStorageClass(cache),

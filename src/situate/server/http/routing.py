@@ -170,7 +170,7 @@ class Router:
             return await self._logs.handle(request, f"Audit-Id: {audit_id}\r\n")
         if name in STREAMING:
             return await self._tunnels.handle(request, f"Audit-Id: {audit_id}\r\n")
-        if name in ("status", "finalize", "approval"):
+        if name in ("status", "finalize", "approval", "ephemeralcontainers"):
             if verb == "patch":
                 return await self._objects.patch(request, _patch_type(request))
             return await (self._objects.get(request) if verb == "get" else self._objects.update(request))

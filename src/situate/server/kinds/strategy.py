@@ -6,9 +6,9 @@ Validations only read it, and append to the errors. They leave `metadata` to met
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.names import NameRule, subdomain
@@ -82,6 +82,13 @@ def keep_all_but_status(new: Object, old: Object) -> None:
             new[key] = value
 
 
+class SubresourceStrategy(NamedTuple):
+    """The rules of a subresource that changes a part of the spec. The registry handles metadata as for a status."""
+
+    prepare: Merge
+    validate: Compare
+
+
 @dataclass(frozen=True, slots=True)
 class Strategy:
     """The rules of a kind. Every step is optional."""
@@ -100,6 +107,8 @@ class Strategy:
     validate_update: Compare = _fine_both
     """(new, old): includes the checks of `validate` that kube-apiserver repeats."""
     validate_status: Compare = _fine_both
+    subresources: Mapping[str, SubresourceStrategy] = field(default_factory=dict)
+    """Others, by name."""
     validate_finalize: Check = _fine
     """Of the `finalize` subresource."""
     selectable: Callable[[Object], Mapping[str, str]] = _not_selectable

@@ -188,6 +188,11 @@ def _prepare(target: Target, strategy: Strategy, new: Object, old: Object) -> No
         case "approval":
             strategy.prepare_approval(new, old)
             restore_metadata_for_status(new, old, target.resource)
+        case other if other in strategy.subresources:
+            strategy.subresources[other].prepare(new, old)
+            restore_metadata_for_status(new, old, target.resource)
+            if strategy.counts_generation:
+                bump_generation(new, old, target.resource)
         case _:
             strategy.prepare_update(new, old)
             if strategy.counts_generation:
@@ -200,6 +205,8 @@ def _validate(subresource: str, strategy: Strategy, new: Object, old: Object, ca
             strategy.validate_status(new, old, causes)
         case "finalize":
             strategy.validate_finalize(new, causes)
+        case other if other in strategy.subresources:
+            strategy.subresources[other].validate(new, old, causes)
         case _:
             strategy.validate_update(new, old, causes)
 

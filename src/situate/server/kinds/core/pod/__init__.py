@@ -7,6 +7,7 @@ from situate.server.kinds.core.pod.prepare import (
     grace,
     is_nameless,
     prepare_create,
+    prepare_ephemeral,
     prepare_status,
     prepare_update,
     qos_class,
@@ -14,15 +15,15 @@ from situate.server.kinds.core.pod.prepare import (
 )
 from situate.server.kinds.core.pod.printer import PRINTER
 from situate.server.kinds.core.pod.spec import pod_annotations, validate_spec
-from situate.server.kinds.core.pod.updates import validate, validate_status, validate_update
+from situate.server.kinds.core.pod.updates import validate, validate_ephemeral, validate_status, validate_update
 from situate.server.kinds.core.pod.warnings import pod_warnings, template_warnings
 from situate.server.kinds.kind import Kind
-from situate.server.kinds.strategy import Strategy
+from situate.server.kinds.strategy import Strategy, SubresourceStrategy
 
 __all__ = ["KIND", "default_spec", "pod_annotations", "qos_class", "template_warnings", "validate_spec"]
 
 KIND: Final = Kind(
-    "v1 pods Pod N po all | attach binding eviction exec log portforward proxy status",
+    "v1 pods Pod N po all | attach binding ephemeralcontainers eviction exec log portforward proxy status",
     strategy=Strategy(
         default=default_pod,
         prepare_create=prepare_create,
@@ -31,6 +32,7 @@ KIND: Final = Kind(
         validate=validate,
         validate_update=validate_update,
         validate_status=validate_status,
+        subresources={"ephemeralcontainers": SubresourceStrategy(prepare_ephemeral, validate_ephemeral)},
         selectable=selectable,
         grace=grace,
         warnings=pod_warnings,

@@ -34,6 +34,14 @@ def prepare_update(new: Object, old: Object) -> None:
         _drop_stop_signals(new["spec"])
 
 
+def prepare_ephemeral(new: Object, old: Object) -> None:
+    """Only the ephemeral containers may change."""
+    given = new["spec"].get("ephemeralContainers")
+    rest = {name: value for name, value in old["spec"].items() if name != "ephemeralContainers"}
+    new["spec"] = {**rest, **({"ephemeralContainers": given} if given else {})}
+    keep_status(new, old)
+
+
 def prepare_status(new: Object, old: Object) -> None:
     new["spec"] = old["spec"]
     meta, was = new["metadata"], old["metadata"]

@@ -72,6 +72,21 @@ def _tokens_need_an_account(volumes: Sequence[Mapping[str, Any]], causes: Causes
                 causes.forbidden(where, "must not be specified when serviceAccountName is not set")
 
 
+def validate_ephemeral(new: Object, old: Object, causes: Causes) -> None:
+    """Ephemeral containers come, and neither change nor go."""
+    _whole(new, new["spec"], causes)
+    path = "spec.ephemeralContainers"
+    if MIRROR in (old["metadata"].get("annotations") or {}):
+        causes.forbidden("", "static pods do not support ephemeral containers")
+    given = {one.get("name"): one for one in new["spec"].get("ephemeralContainers", ())}
+    for one in old["spec"].get("ephemeralContainers", ()):
+        name = one.get("name", "")
+        if name not in given:
+            causes.forbidden(path, f'existing ephemeral containers "{name}" may not be removed\n')
+        elif given[name] != one:
+            causes.forbidden(path, f'existing ephemeral containers "{name}" may not be changed\n')
+
+
 # ── the spec of a pod that exists ───────────────────────────────────────────────────────────────────────────────────
 
 
