@@ -11,6 +11,7 @@ from situate.loop.controllers.metrics import ERRORS, SLOW_CALLS, ControllerMetri
 from situate.loop.metrics import Metrics
 from situate.loop.metrics_table import FAMILIES, Family
 from situate.loop.supervisor import RESTARTS, Supervisor
+from situate.server.admission.webhooks.metrics import WebhookMetrics
 from situate.server.http.metrics import RequestMetrics
 from situate.server.placing.snapshot_lag import SnapshotLag
 
@@ -41,6 +42,7 @@ def test_the_page_has_what_is_shown_and_nothing_else() -> None:
             *LAG.collect(),
             *Supervisor([]).metrics.collect(),
             *ControllerMetrics().metrics.collect(),
+            *WebhookMetrics().registry.collect(),
         )
     }
     assert set(ROWS) == shown | set(GAUGES)

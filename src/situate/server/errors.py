@@ -73,8 +73,9 @@ class StatusError(Exception):
             "metadata": {"continue": self.continue_to} if self.continue_to else {},
             "status": "Failure",
             "message": self.message,
-            "reason": self.reason,
         }
+        if self.reason:  # a webhook may refuse without one
+            body["reason"] = self.reason
         if details or self.with_details:
             body["details"] = details
         body["code"] = self.code

@@ -92,11 +92,9 @@ NOT_SERVED = {
     "horizontalpodautoscalers",
     "mutatingadmissionpolicies",
     "mutatingadmissionpolicybindings",
-    "mutatingwebhookconfigurations",
     "prioritylevelconfigurations",
     "validatingadmissionpolicies",
     "validatingadmissionpolicybindings",
-    "validatingwebhookconfigurations",
     "volumeattributesclasses",
     "workloads",
 }

@@ -12,6 +12,8 @@ from situate.server.admission.expressions import OUT_OF_BUDGET
 from situate.server.admission.policies import evaluation
 from situate.server.admission.policies.validating import BINDINGS
 from situate.server.admission.users import user_admission
+from situate.server.admission.webhooks.client import WebhookClient
+from situate.server.admission.webhooks.metrics import WebhookMetrics
 from situate.server.apiextensions.served import CustomKinds
 from situate.server.identity.authorization.attributes import YES, Attributes, AuthorizerDecision
 from situate.server.registry.cache import Cache
@@ -30,7 +32,7 @@ class Allows:
 
 
 def users(cache: Cache) -> UserAdmission:
-    return user_admission(cache, CustomKinds(cache), Allows())
+    return user_admission(cache, CustomKinds(cache), Allows(), WebhookClient(cache), WebhookMetrics(), str)
 
 
 def policy(*expressions: str, name: str = "p", **spec: Any) -> Object:

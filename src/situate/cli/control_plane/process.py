@@ -40,6 +40,8 @@ from situate.loop.metrics import Metrics
 from situate.loop.supervisor import Part, Supervisor
 from situate.server.admission.chain import chain
 from situate.server.admission.users import user_admission
+from situate.server.admission.webhooks.client import WebhookClient
+from situate.server.admission.webhooks.metrics import WebhookMetrics
 from situate.server.apiextensions.controller import DefinitionController
 from situate.server.apiextensions.served import CustomKinds
 from situate.server.controllers.leader import run_controllers
@@ -176,7 +178,8 @@ async def _open(
         # 2. The API without HTTP, and its users.
         cache = Cache(store, shared=where.startswith(SHARED))
         transactions = BindTransactions(time.time_ns, new_uid, settings.profile)
-        registry, identity = await _open_registry(settings, store, cache, transactions, stack)
+        called = WebhookMetrics()
+        registry, identity = await _open_registry(settings, store, cache, transactions, called, stack)
         said = await _fill(settings, store, registry)
         # 3. The API on the network.
         binder = Binder(registry, time.time_ns, transactions.node_locks)
@@ -220,7 +223,17 @@ async def _open(
         parts.append(Part("cache-lag", behind.run))
         supervisor = Supervisor(parts)
         server = await _serve(
-            settings, gauges, behind, registry, views, identity, binder, nodes, tls, (metrics, counts, lag), supervisor
+            settings,
+            gauges,
+            behind,
+            registry,
+            views,
+            identity,
+            binder,
+            nodes,
+            tls,
+            (metrics, counts, lag, called),
+            supervisor,
         )
         stack.push_async_callback(server.stop)
         keep_kubeconfig()
@@ -255,6 +268,7 @@ async def _open_registry(
     store: Store,
     cache: Cache,
     transactions: BindTransactions,
+    called: WebhookMetrics,
     stack: AsyncExitStack,
 ) -> tuple[Registry, IdentityParts]:
     """The API as calls, with what every cluster has, and who may call it."""
@@ -272,14 +286,15 @@ async def _open_registry(
     identity.identity.audit.start()
     stack.callback(identity.identity.audit.close)
     plugins = chain(cache, settings.profile, accounts=settings.controllers)
-    custom = CustomKinds(cache)
+    custom, client = CustomKinds(cache), WebhookClient(cache)
+    stack.push_async_callback(client.aclose)
     registry = Registry(
         store,
         wall_ns=time.time_ns,
         new_uid=new_uid,
         cache=cache,
         custom=custom,
-        users=user_admission(cache, custom, identity.identity),
+        users=user_admission(cache, custom, identity.identity, client, called, new_uid),
         admission=[
             identity.restriction,
             *(one for one in plugins if type(one).__name__ not in settings.without_admission),

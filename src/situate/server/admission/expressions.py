@@ -69,7 +69,7 @@ def request_body(request: AdmissionRequest, matched: MatchedAs) -> Object:
     }
     if target.subresource:
         body |= {"subResource": target.subresource, "requestSubResource": target.subresource}
-    return body if body["namespace"] else {name: value for name, value in body.items() if name != "namespace"}
+    return {name: value for name, value in body.items() if value != ""}
 
 
 def _kind(api_version: str, kind: str) -> dict[str, str]:

@@ -22,11 +22,10 @@ from situate.server.kinds.apiextensions.structural_rules import structural_probl
 from situate.server.objects import Object
 from situate.server.registry.registry import Registry
 from situate.server.registry.stored_object import StoredObject
-from situate.server.requests import Caller, DeleteOptions, Target, WatchOptions
+from situate.server.requests import APISERVER, DeleteOptions, Target, WatchOptions
 from situate.server.resources import BY_PATH, Resource
 
 FINALIZER: Final = "customresourcecleanup.apiextensions.k8s.io"
-CALLER: Final = Caller("system:apiserver", ("system:masters", "system:authenticated"), agent="kube-apiserver")
 WATCH: Final = WatchOptions(initial_events=True, resource_version_match="NotOlderThan", bookmarks=True)
 AGAIN_S: Final = 1.0
 """The pause before a definition that could not be handled is tried again, and between looks at objects that have
@@ -111,7 +110,7 @@ class DefinitionController:
                 obj["metadata"]["finalizers"] = [*finalizers, FINALIZER]
             return {**obj, "status": status}
 
-        done = await self._registry.modify(Target(DEFINITIONS, "", name), change, CALLER, uid=stored.uid)
+        done = await self._registry.modify(Target(DEFINITIONS, "", name), change, APISERVER, uid=stored.uid)
         if done.revision != stored.revision and any(one["type"] == NON_STRUCTURAL for one in _conditions(crd)):
             _log.warning("A CustomResourceDefinition has a schema that is not structural", name=name)
         return False
@@ -136,7 +135,7 @@ class DefinitionController:
             reason, text = "InstanceDeletionCompleted", "removed all instances"
             return {**obj, "status": terminating_status(obj, reason, text, self._now(), over=True)}
 
-        await self._registry.modify(Target(DEFINITIONS, "", name), change, CALLER, uid=crd["metadata"]["uid"])
+        await self._registry.modify(Target(DEFINITIONS, "", name), change, APISERVER, uid=crd["metadata"]["uid"])
         return False
 
     def _resource(self, crd: Object) -> Resource | None:
@@ -154,18 +153,18 @@ class DefinitionController:
             return {**obj, "status": terminating_status(obj, reason, message, self._now())}
 
         target = Target(DEFINITIONS, "", crd["metadata"]["name"])
-        await self._registry.modify(target, change, CALLER, uid=crd["metadata"]["uid"])
+        await self._registry.modify(target, change, APISERVER, uid=crd["metadata"]["uid"])
 
     async def _remove_objects(self, resource: Resource) -> bool:
         """Whether some are left: they have finalizers."""
         for one in list(self._registry.cache.all(resource)):
             try:
-                await self._registry.delete(Target(resource, one.namespace, one.name), CALLER, DeleteOptions())
+                await self._registry.delete(Target(resource, one.namespace, one.name), APISERVER, DeleteOptions())
             except StatusError as error:
                 if error.code != HTTPStatus.NOT_FOUND:
                     raise
         for unreadable in list(self._registry.cache.of(resource).unreadable.values()):
-            await self._registry.delete(Target(resource, unreadable.namespace, unreadable.name), CALLER)
+            await self._registry.delete(Target(resource, unreadable.namespace, unreadable.name), APISERVER)
         return self._registry.cache.count(resource) > 0
 
 

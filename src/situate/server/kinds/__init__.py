@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from situate.server.kinds.admissionregistration import mutating_policies, validating_policies
+from situate.server.kinds.admissionregistration import mutating_policies, validating_policies, webhooks
 from situate.server.kinds.apiextensions import customresourcedefinition
 from situate.server.kinds.apps import controllerrevision, daemonset, deployment, replicaset, statefulset
 from situate.server.kinds.authentication import reviews as authentication_reviews
@@ -114,6 +114,8 @@ KINDS: Final[tuple[Kind, ...]] = (
     mutating_policies.POLICY,
     validating_policies.BINDING,
     validating_policies.POLICY,
+    webhooks.MUTATING,
+    webhooks.VALIDATING,
     customresourcedefinition.KIND,
     devicepool.KIND,
     views.NAMESPACE_VIEW,

@@ -92,6 +92,7 @@ async def _update_once(
     made = make(old, writer)
     new = made.object
     set_name_and_namespace(new, target)
+    has_version = bool(new["metadata"].get("resourceVersion"))
     _check_update_preconditions(target, strategy, made, stored)
     # 2. Defaults and managed fields.
     strategy.default(new)
@@ -100,7 +101,7 @@ async def _update_once(
         new = updated(old, new, writer)
     new["metadata"]["resourceVersion"] = str(stored.revision)
     # 3. Admission and validation.
-    await _admit(context, target, new, old, caller, options)
+    await _admit(context, target, new, old, caller, options, has_version=has_version)
     _prepare(target, strategy, new, old)
     causes = validate_metadata_update(new, old, own_finalizers=strategy.own_finalizers)
     _validate(target.subresource, strategy, new, old, causes)
@@ -119,9 +120,17 @@ async def _update_once(
 
 
 async def _admit(
-    context: RegistryContext, target: Target, new: Object, old: Object, caller: Caller, options: WriteOptions
+    context: RegistryContext,
+    target: Target,
+    new: Object,
+    old: Object,
+    caller: Caller,
+    options: WriteOptions,
+    *,
+    has_version: bool,
 ) -> None:
-    """Own plugins first, then those of users that may change the new object, in place."""
+    """Own plugins first, then those of users that may change the new object, in place. `has_version`: the client has
+    given one, which these see."""
 
     for each in context.admission:
         await each.admit("update", target, new, old, caller)
@@ -136,8 +145,13 @@ async def _admit(
             await each.admit("update", target, new, old, caller)
         request.object = {**new}
 
-    request = _request(target, {**new}, old, caller, options)
+    version = new["metadata"]["resourceVersion"]
+    shown = {**new}
+    if not has_version:
+        shown["metadata"] = {name: value for name, value in new["metadata"].items() if name != "resourceVersion"}
+    request = _request(target, shown, old, caller, options)
     await context.users.mutate(request, again)
+    new["metadata"]["resourceVersion"] = version
 
 
 async def _check(

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from contextvars import ContextVar, Token
 from typing import Final
 
+MOST_ANNOTATED: Final = 64 << 10
+"""Characters of all annotations of a request: a webhook may send as many as it likes."""
 _COLLECTED: Final[ContextVar[list[str] | None]] = ContextVar("warnings", default=None)
 _ANNOTATIONS: Final[ContextVar[dict[str, str] | None]] = ContextVar("annotations", default=None)
 
@@ -20,10 +22,15 @@ def warn(texts: Iterable[str]) -> None:
 
 
 def annotate(annotations: Mapping[str, str]) -> None:
-    """Add annotations to the current request's event in the audit log, if it has one."""
+    """Add annotations to the current request's event in the audit log, if it has one, as far as there is room."""
     collected = _ANNOTATIONS.get()
-    if collected is not None:
-        collected.update(annotations)
+    if collected is None:
+        return
+    room = MOST_ANNOTATED - sum(len(key) + len(value) for key, value in collected.items())
+    for key, value in annotations.items():
+        room -= len(key) + len(value)
+        if room >= 0:
+            collected[key] = value
 
 
 def collect_annotations(into: dict[str, str]) -> None:

@@ -11,6 +11,8 @@ from situate.wire.patching.errors import BAD_REQUEST, TOO_LARGE, UNPROCESSABLE, 
 MAX_OPERATIONS: Final = 10_000
 MAX_COPIED_BYTES: Final = 128 * 1024
 """Of JSON, by all `copy` operations of a patch: each can double what the next one copies. The API server has 3 MiB."""
+MAX_SHOWN: Final = 500
+"""Characters of the library's own words."""
 
 TOO_MANY: Final = "The allowed maximum operations in a JSON patch is {limit}, got {count}"
 TOO_MUCH: Final = (
@@ -47,10 +49,28 @@ def json_patched(target: dict[str, Any], operations: Any) -> dict[str, Any]:
             TypeError,
             AttributeError,
         ) as error:
-            raise PatchError(str(error) or type(error).__name__, UNPROCESSABLE) from error
+            raise PatchError(_problem(operation, error), UNPROCESSABLE) from error
     if not isinstance(result, dict):
         raise PatchError("the patched document is not an object", UNPROCESSABLE)
     return result
+
+
+def _problem(operation: dict[str, Any], error: Exception) -> str:
+    """In the words of the API server's library, where a path is missing; the document is not quoted."""
+    kind, path = operation.get("op"), operation.get("path")
+    if not isinstance(error, jsonpatch.JsonPointerException | jsonpatch.JsonPatchConflict) or kind not in _MISSING:
+        return str(error)[:MAX_SHOWN] or type(error).__name__
+    return _MISSING[kind].format(path=path, source=operation.get("from"))
+
+
+_MISSING: Final = {
+    "add": 'add operation does not apply: doc is missing path: "{path}": missing value',
+    "remove": 'remove operation does not apply: doc is missing path: "{path}": missing value',
+    "replace": "replace operation does not apply: doc is missing path: {path}: missing value",
+    "move": "move operation does not apply: doc is missing from path: {source}: missing value",
+    "test": "test operation does not apply: is missing path: {path}: missing value",
+    "copy": "copy operation does not apply: doc is missing from path: {source}: missing value",
+}
 
 
 def _lenient(operation: dict[str, Any], document: Any) -> dict[str, Any] | None:

@@ -18,14 +18,15 @@ MatchResources: namespaceSelector 1 meta.v1.LabelSelector?; objectSelector 2 met
 kind MutatingAdmissionPolicy: metadata 1 meta.v1.ObjectMeta!; spec 2 MutatingAdmissionPolicySpec!
 kind MutatingAdmissionPolicyBinding: metadata 1 meta.v1.ObjectMeta!; spec 2 MutatingAdmissionPolicyBindingSpec!
 MutatingAdmissionPolicyBindingSpec: policyName 1 string; paramRef 2 ParamRef?; matchResources 3 MatchResources?
-MutatingAdmissionPolicySpec: paramKind 1 ParamKind?; matchConstraints 2 MatchResources?; variables 3 [Variable] atomic;
-    mutations 4 [Mutation] atomic; failurePolicy 5 FailurePolicyType?; matchConditions 6 [MatchCondition] by name;
-    reinvocationPolicy 7 ReinvocationPolicyType
+MutatingAdmissionPolicySpec: paramKind 1 ParamKind?; matchConstraints 2 MatchResources?; variables 3 [Variable]
+    atomic; mutations 4 [Mutation] atomic; failurePolicy 5 FailurePolicyType?; matchConditions 6 [MatchCondition] by
+    name; reinvocationPolicy 7 ReinvocationPolicyType
+MutatingWebhook: name 1 string!; clientConfig 2 WebhookClientConfig!*; rules 3 [RuleWithOperations] atomic;
+    failurePolicy 4 FailurePolicyType?; matchPolicy 9 MatchPolicyType?; namespaceSelector 5 meta.v1.LabelSelector?;
+    objectSelector 11 meta.v1.LabelSelector?; sideEffects 6 SideEffectClass?!*; timeoutSeconds 7 int32?;
+    admissionReviewVersions 8 [string]! atomic; reinvocationPolicy 10 ReinvocationPolicyType?; matchConditions 12
+    [MatchCondition] by name
 kind MutatingWebhookConfiguration: metadata 1 meta.v1.ObjectMeta!; webhooks 2 [MutatingWebhook] by name
-MutatingWebhook: name 1 string!; clientConfig 2 WebhookClientConfig!; rules 3 [RuleWithOperations] atomic; failurePolicy
-    4 FailurePolicyType?; matchPolicy 9 MatchPolicyType?; namespaceSelector 5 meta.v1.LabelSelector?; objectSelector 11
-    meta.v1.LabelSelector?; sideEffects 6 SideEffectClass!?; timeoutSeconds 7 int32?; admissionReviewVersions 8
-    [string]! atomic; reinvocationPolicy 10 ReinvocationPolicyType?; matchConditions 12 [MatchCondition] by name
 Mutation: patchType 2 PatchType!; applyConfiguration 3 ApplyConfiguration?; jsonPatch 4 JSONPatch?
 NamedRuleWithOperations: resourceNames 1 [string] atomic; +RuleWithOperations 2
 ParamKind: apiVersion 1 string; kind 2 string
@@ -45,11 +46,11 @@ ValidatingAdmissionPolicySpec: paramKind 1 ParamKind?; matchConstraints 2 MatchR
     [MatchCondition] by name; variables 7 [Variable] by name
 ValidatingAdmissionPolicyStatus: observedGeneration 1 int64; typeChecking 2 TypeChecking?; conditions 3
     [meta.v1.Condition] by type replaced
-kind ValidatingWebhookConfiguration: metadata 1 meta.v1.ObjectMeta!; webhooks 2 [ValidatingWebhook] by name
-ValidatingWebhook: name 1 string!; clientConfig 2 WebhookClientConfig!; rules 3 [RuleWithOperations] atomic;
+ValidatingWebhook: name 1 string!; clientConfig 2 WebhookClientConfig!*; rules 3 [RuleWithOperations] atomic;
     failurePolicy 4 FailurePolicyType?; matchPolicy 9 MatchPolicyType?; namespaceSelector 5 meta.v1.LabelSelector?;
-    objectSelector 10 meta.v1.LabelSelector?; sideEffects 6 SideEffectClass!?; timeoutSeconds 7 int32?;
+    objectSelector 10 meta.v1.LabelSelector?; sideEffects 6 SideEffectClass?!*; timeoutSeconds 7 int32?;
     admissionReviewVersions 8 [string]! atomic; matchConditions 11 [MatchCondition] by name
+kind ValidatingWebhookConfiguration: metadata 1 meta.v1.ObjectMeta!; webhooks 2 [ValidatingWebhook] by name
 Validation: expression 1 string!; message 2 string; reason 3 StatusReason?; messageExpression 4 string
 Variable: name 1 string!; expression 2 string!
 WebhookClientConfig: url 3 string?; service 1 ServiceReference?; caBundle 2 bytes
