@@ -144,9 +144,9 @@ const total = (name, one) =>
   h(
     "div",
     { class: "figure wide" },
-    h("span", {}, `${name} requested`),
-    meter(one.share, `${percent(one.share)} of ${name}`),
-    h("small", {}, `${percent(one.share)} · ${one.requested} of ${one.allocatable}${one.used >= 0 ? ` · ${percent(one.used)} used` : ""}`),
+    h("span", {}, name),
+    meter(one.share, `${percent(one.share)} of ${name} requested`),
+    h("small", {}, `${percent(one.share)} requested, ${one.requested} of ${one.allocatable}${one.used >= 0 ? `; ${percent(one.used)} used` : ""}`),
   );
 
 function showNotes(problems) {

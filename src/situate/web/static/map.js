@@ -321,8 +321,8 @@ export function map({ root, go, query }) {
     const used = Math.max(nodes.used[0][row], nodes.used[1][row]);
     if (used < 0) return;
     pen.fillStyle = ink;
-    pen.globalAlpha *= 0.55;
-    pen.fillRect(x + 1, y + side - 2 - Math.max(1, side * 0.08), (width - 2) * Math.min(1, used / 1000), Math.max(1, side * 0.08));
+    pen.globalAlpha *= 0.7;
+    pen.fillRect(x + 1, y + side - 2 - Math.max(2, side * 0.1), (width - 2) * Math.min(1, used / 1000), Math.max(2, side * 0.1));
     pen.globalAlpha = matches(row) ? 1 : 0.13;
   }
 
