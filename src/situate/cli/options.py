@@ -155,7 +155,7 @@ def own_cluster_option(text: str, flag: str = "--cluster") -> Option:
             "directory",
             type=_DIRECTORY,
             callback=_own_directory,
-            help=f"{text} Default: {HERE}, or the directory of the name.",
+            help=f"{text} Default: {HERE}, or that of the name.",
         ),
     )
 
@@ -219,10 +219,10 @@ def hollow_node_options(command: F) -> F:
         click.option(
             "--zones", type=click.IntRange(1, 1_000), default=1, help="Spread hollow nodes over this many zones."
         ),
-        click.option("--node-cpu", default="4", show_default=True, help="Of each hollow node."),
-        click.option("--node-memory", default="16Gi", show_default=True, help="Of each hollow node."),
+        click.option("--node-cpu", default="4", show_default=True, help="CPU of each hollow node."),
+        click.option("--node-memory", default="16Gi", show_default=True, help="Memory of each hollow node."),
         click.option(
-            "--node-pods", type=click.IntRange(1), default=110, show_default=True, help="Of each hollow node."
+            "--node-pods", type=click.IntRange(1), default=110, show_default=True, help="Pods that fit on each."
         ),
         click.option(
             "--node-devices",

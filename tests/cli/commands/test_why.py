@@ -427,6 +427,10 @@ def of_deployment(name: str, number: int, **fields: Any) -> dict[str, Any]:
     return pod(f"{name}-5d8f-{number}", metadata=meta, **fields)
 
 
+def test_one_pod_waits_in_the_singular() -> None:
+    assert listed(node("n1"), pod("alone")).stdout.splitlines()[0] == "1 pod of 1 workload waits"
+
+
 def test_without_a_name_it_lists_what_waits_by_workload_and_reason() -> None:
     condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "as recorded"}
     objects = [

@@ -47,7 +47,7 @@ def validate(file: str, rules: KubernetesRules | None) -> None:
 @output_option(without=(TABLE, WIDE, NAME), default="yaml")
 @kubernetes_version_option()
 def default(output: str, rules: KubernetesRules | None) -> None:
-    """Print the configuration that holds where no other is given, with every default set."""
+    """Print the configuration that is used where no other is given, with every default set."""
     found = complete(default_configuration(rules or DEFAULT))
     if output.startswith(PREFIX):
         click.echo(dump(msgspec.json.decode(dump_config(found, "json")), output), nl=False)

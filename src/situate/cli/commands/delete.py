@@ -27,7 +27,9 @@ WAIT_S: Final = 120.0
 @namespace_option
 @click.option("-l", "--selector", metavar="LABELS", help="All objects of RESOURCE with these labels.")
 @click.option("--all", "everything", is_flag=True, help="All objects of RESOURCE in the namespace.")
-@click.option("--grace-period", type=click.IntRange(0), metavar="SECONDS", help="Overrides the objects' own.")
+@click.option(
+    "--grace-period", type=click.IntRange(0), metavar="SECONDS", help="How long to let pods end; default: as they say."
+)
 @click.option("--ignore-not-found", is_flag=True, help="Do not fail on objects that do not exist.")
 @click.option("--wait/--no-wait", default=True, help="Wait until they are gone, for two minutes at most.")
 @cluster_options

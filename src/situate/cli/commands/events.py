@@ -43,7 +43,7 @@ TOO_LARGE: Final = 504
     default="",
     help="Begin after this revision; or `oldest`, or `now`. Default: the oldest that is kept; with --follow, now.",
 )
-@click.option("-n", "--namespace", default="", help="Only of this namespace.")
+@click.option("-n", "--namespace", default="", help="Only events of this namespace.")
 @output_option()
 @click.option("--gaps", is_flag=True, help="Where history is no longer kept, print a line, and continue after the gap.")
 @cluster_options

@@ -107,7 +107,12 @@ def control_plane_options(port: Option) -> Option:
             is_flag=True,
             help="Accept any certificate of a kubelet, as kube-apiserver does by default.",
         ),
-        click.option("--store-limit", metavar="SIZE", default="", help="Limit of the store's file: 8Gi."),
+        click.option(
+            "--store-limit",
+            metavar="SIZE",
+            default="",
+            help="Largest size of the store's file, such as 8Gi; default: no limit.",
+        ),
         click.option(
             "--encryption-provider-config",
             type=click.Path(path_type=Path),
@@ -137,7 +142,9 @@ def control_plane_options(port: Option) -> Option:
             help="Maximum connections from one address; 0: no limit, for a server behind a load balancer.",
         ),
         verbosity_option,
-        click.option("--logging-format", type=click.Choice(["text", "json"]), default="text", help="Of the log."),
+        click.option(
+            "--logging-format", type=click.Choice(["text", "json"]), default="text", help="Format of the log."
+        ),
     )
 
 

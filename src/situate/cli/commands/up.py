@@ -54,10 +54,10 @@ MAX_PORT: Final = 65_535
 @click.option(
     "--nodes",
     type=click.IntRange(0, 100_000),
-    help=f"How many hollow nodes; default: {DEFAULT_NODES}, or only those of the copy.",
+    help=f"How many hollow nodes; default: {DEFAULT_NODES}, or with --from only the copies.",
 )
-@click.option("--no-scheduler", is_flag=True, help="Start none: for a fleet, or a scheduler of your own.")
-@click.option("--merge-kubeconfig", "merge", is_flag=True, help="Add its context to the kubeconfig that kubectl reads.")
+@click.option("--no-scheduler", is_flag=True, help="Start no scheduler: for a fleet, or one of your own.")
+@click.option("--merge-kubeconfig", "merge", is_flag=True, help="Add a context for it to kubectl's kubeconfig.")
 @click.option("--use-context", "switch", is_flag=True, help="With --merge-kubeconfig: make it the current context.")
 @click.option("--no-web", is_flag=True, help="Do not serve the page.")
 @click.option("--foreground", is_flag=True, help="Run in the foreground; Ctrl-C stops it.")

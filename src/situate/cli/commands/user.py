@@ -30,7 +30,9 @@ def user() -> None:
 @user.command("add")
 @click.argument("name", metavar="NAME")
 @click.option("--group", "groups", multiple=True, metavar="GROUP", help="A group of the user; repeatable.")
-@click.option("--days", type=click.IntRange(1, MAX_DAYS), default=DEFAULT_DAYS, show_default=True, help="Until expiry.")
+@click.option(
+    "--days", type=click.IntRange(1, MAX_DAYS), default=DEFAULT_DAYS, show_default=True, help="Days until it expires."
+)
 @click.option("--kubeconfig", metavar="FILE", help="Where to write it, or - to print it; default: NAME.kubeconfig.")
 @server_option
 @own_cluster_option(WHERE)

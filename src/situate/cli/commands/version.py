@@ -19,7 +19,7 @@ WITHIN_S: Final = 5.0
 
 
 @click.command()
-@click.option("--client", is_flag=True, help="Only of this program; ask no server.")
+@click.option("--client", is_flag=True, help="Show only this program's; ask no server.")
 @output_option(without=(NAME,))
 @cluster_options
 def version(client: bool, output: str, kubeconfig: str | None, context: str | None) -> None:

@@ -39,7 +39,7 @@ def _file(flag: str, text: str) -> Any:
 @click.command("kube-apiserver", context_settings={"ignore_unknown_options": True})
 @combined(
     click.option("--etcd-servers", metavar="URLS", help="Where etcd is; `situate envtest etcd` means: in memory."),
-    click.option("--etcd-prefix", default="/registry", show_default=True, help="Of all keys in etcd."),
+    click.option("--etcd-prefix", default="/registry", show_default=True, help="Prefix of all keys in etcd."),
     _file("--etcd-cafile", "The authority of etcd's certificates."),
     _file("--etcd-certfile", "The client certificate for etcd."),
     _file("--etcd-keyfile", "The key of that certificate."),
@@ -52,7 +52,9 @@ def _file(flag: str, text: str) -> Any:
     ),
     _file("--tls-cert-file", "Serve with this certificate instead."),
     _file("--tls-private-key-file", "The key of that certificate."),
-    click.option("--secure-port", type=click.IntRange(0, 65_535), default=6443, show_default=True, help="0: any."),
+    click.option(
+        "--secure-port", type=click.IntRange(0, 65_535), default=6443, show_default=True, help="0: any free one."
+    ),
     click.option("--bind-address", default="127.0.0.1", show_default=True, help="Where to listen."),
     _file("--client-ca-file", "Accept client certificates of these authorities, too."),
     _file("--token-auth-file", "Bearer tokens, a line each: token,user,uid,groups."),
@@ -74,7 +76,7 @@ def _file(flag: str, text: str) -> Any:
     _file("--service-account-signing-key-file", "The key that signs tokens (ECDSA)."),
     _file("--audit-policy-file", "What to log in the audit log."),
     _file("--encryption-provider-config", "What to encrypt in the store."),
-    click.option("--logging-format", type=click.Choice(["text", "json"]), default="text", help="Of the log."),
+    click.option("--logging-format", type=click.Choice(["text", "json"]), default="text", help="Format of the log."),
     click.option("-v", "--v", "verbosity", type=click.IntRange(0, 10), default=0, help="How much to log."),
 )
 @click.argument("others", nargs=-1, type=click.UNPROCESSED)

@@ -135,15 +135,21 @@ FLAGS: Final = (
     Flag("authentication-kubeconfig", TEXT, "", "Authenticate at this API server.", "authentication_kubeconfig"),
     Flag("authentication-skip-lookup", BOOL, "false", "Do not look up the authorities of client certificates."),
     Flag("authentication-tolerate-lookup-failure", BOOL, "true", "Continue if that fails.", "tolerate_lookup_failure"),
-    Flag("authentication-token-webhook-cache-ttl", SECONDS, "10s", "How long to cache who a token is.", "token_ttl_s"),
+    Flag(
+        "authentication-token-webhook-cache-ttl", SECONDS, "10s", "How long to cache whose token it is.", "token_ttl_s"
+    ),
     Flag("authorization-kubeconfig", TEXT, "", "Authorize at this API server.", "authorization_kubeconfig"),
     Flag("authorization-always-allow-paths", LIST, ALLOWED, "Open to everybody."),
     Flag("authorization-webhook-cache-authorized-ttl", SECONDS, "10s", "How long to cache a yes.", "allow_ttl_s"),
     Flag("authorization-webhook-cache-unauthorized-ttl", SECONDS, "10s", "How long to cache a no.", "deny_ttl_s"),
     # Leader election. A flag that is given wins over the file.
     Flag("leader-elect", BOOL, "true", "Elect one of several schedulers as leader.", "election.leader_elect"),
-    Flag("leader-elect-lease-duration", DURATION, "15s", "When others take over.", "election.lease_duration"),
-    Flag("leader-elect-renew-deadline", DURATION, "10s", "When the leader gives up.", "election.renew_deadline"),
+    Flag(
+        "leader-elect-lease-duration", DURATION, "15s", "How long others wait for a renewal.", "election.lease_duration"
+    ),
+    Flag(
+        "leader-elect-renew-deadline", DURATION, "10s", "How long the leader tries to renew.", "election.renew_deadline"
+    ),
     Flag("leader-elect-retry-period", DURATION, "2s", "How often to renew or try.", "election.retry_period"),
     Flag("leader-elect-resource-lock", TEXT, "leases", "The kind of lock; only leases.", "election.resource_lock"),
     Flag("leader-elect-resource-name", TEXT, "kube-scheduler", "The Lease's name.", "election.resource_name"),
@@ -163,7 +169,7 @@ _WHY_WITHOUT_EFFECT: Final = {
         *("allow-metric-labels", "allow-metric-labels-manifest", "disabled-metrics"),
         "show-hidden-metrics-for-version",
     ),
-    "this is no Go program": ("contention-profiling", "profiling"),
+    "this is not a Go program": ("contention-profiling", "profiling"),
     "HTTP/1.1 is served": ("disable-http2-serving", "http2-max-streams-per-connection"),
     f"only {KUBERNETES} is emulated": ("emulated-version", "min-compatibility-version"),
     "there are no feature gates here": ("feature-gates",),

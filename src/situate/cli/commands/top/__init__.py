@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--once", is_flag=True, help="Print the state once; so it does where the output is not a terminal.")
+@click.option("--once", is_flag=True, help="Print the state once, as when the output is not a terminal.")
 @cluster_options
 def top(once: bool, kubeconfig: str | None, context: str | None) -> None:
     """Show a cluster live: its nodes as a map or a list, what waits and why, what was placed.

@@ -27,7 +27,7 @@ FILE: Final = click.Path(path_type=Path, dir_okay=False)
 @click.option("--tls-san", "names", multiple=True, metavar="HOST", help="Another host name by which browsers reach it.")
 @click.option("--tls-cert-file", type=FILE, metavar="FILE", help="The certificate to serve; default: one of our own.")
 @click.option("--tls-private-key-file", type=FILE, metavar="FILE", help="Its key.")
-@click.option("--login", is_flag=True, help="Print a new login link for the page of `situate up`, and end.")
+@click.option("--login", is_flag=True, help="Print a new login link for the page of `situate up`, and exit.")
 @click.option("--as", "user", metavar="USER", default="", help="Log in as this user, by impersonation.")
 @click.option("--as-group", "groups", multiple=True, metavar="GROUP", help="A group of that user; repeatable.")
 def web(

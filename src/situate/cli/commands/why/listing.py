@@ -104,7 +104,10 @@ def list_lines(groups: Sequence[WaitingGroup], now_ms: int, *, wide: bool) -> li
         )
         for one in groups
     ]
-    lines = [headline(f"{plural(pods, 'pod')} of {plural(len(groups), 'workload')} wait", False), ""]
+    lines = [
+        headline(f"{plural(pods, 'pod')} of {plural(len(groups), 'workload')} wait{'s' if pods == 1 else ''}", False),
+        "",
+    ]
     return [*lines, *columns(("NAMESPACE", "WORKLOAD", "PODS", "WAITING", "WHY"), rows, gap=GAP, most=MOST_GROUPS)]
 
 
