@@ -493,9 +493,7 @@ CASES: dict[str, Case] = {
     "failing": (
         [
             mutating("failing", "Object{data: Object.data{b: object.data.none}}"),
-            mutating("failing-too", "Object{data: Object.data{b: string(object.data.none)}}"),
             bound("failing", kind="Mutating"),
-            bound("failing-too", kind="Mutating"),
         ],
         [("create", config_map("failing", a="1"))],
     ),
@@ -528,9 +526,7 @@ CASES: dict[str, Case] = {
                 "Object{data: Object.data{count: string(int(object.data.count) + 1)}}",
                 reinvocationPolicy="IfNeeded",
             ),
-            mutating("reinvoked-b", "Object{data: Object.data{other: object.data.count}}"),
             bound("reinvoked-a", kind="Mutating"),
-            bound("reinvoked-b", kind="Mutating"),
         ],
         [("create", config_map("reinvoked", count="1"))],
     ),

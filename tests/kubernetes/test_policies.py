@@ -99,12 +99,21 @@ def test_what_is_wrong_with_a_policy_is_said_in_kube_apiservers_words(cluster: C
 
 
 def test_policies_say_of_writes_what_kube_apiservers_say(cluster: Cluster, tmp_path: Path) -> None:
-    theirs = told(cluster)
+    try:
+        theirs = told(cluster)
+    finally:
+        remove_policies(cluster)
     with OwnCluster(tmp_path / "own") as own:
         own.namespace = own.new_namespace("policies")
         ours = told(own)
     assert ours == theirs
+
+
+def remove_policies(cluster: Cluster) -> None:
     for name, (there, _) in CASES.items():
         for obj in there:
             if obj["kind"] != "ConfigMap":
                 send(cluster, "delete", selected(obj, name))
+    # Whatever the test made can be deleted when they are out of effect.
+    probes = [selected(config_map("probe", a="a long one"), case) for case in IN_EFFECT]
+    wait_until(lambda: not any(refuses(cluster, one, "") for one in probes), "the policies to be gone", WITHIN_S)

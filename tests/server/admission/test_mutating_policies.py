@@ -40,6 +40,15 @@ def test_each_mutation_sees_what_the_one_before_it_left() -> None:
     given(policy(first, second), binding())(story)
 
 
+def test_a_policy_that_changed_the_object_is_asked_again_if_it_wants_to_be() -> None:
+    async def story(here: World) -> None:
+        made = await here.create(config_map("c") | {"data": {"count": "1"}})
+        assert made["data"] == {"count": "3"}
+
+    counting = "Object{data: Object.data{count: string(int(object.data.count) + 1)}}"
+    given(policy(counting, reinvocationPolicy="IfNeeded"), binding())(story)
+
+
 def test_a_mutation_cannot_take_an_object_somewhere_else() -> None:
     async def story(here: World) -> None:
         made = await here.create(config_map("c"))

@@ -269,6 +269,8 @@ class MutatingPolicies:
             state.changed()
         for policy, binding, matched, param in invocations:
             await run.invoke(policy, binding, matched, param)
+        if run.has_mutated:  # then even the policy that did it is asked again
+            state.changed()
         state.output = request.object
         failures = [one for one in run.failures if one.policy not in run.ignoring]
         if failures:
@@ -323,6 +325,7 @@ class _MutatingRun:
         self._forms = RequestForms(request, cache)
         self._budget = RequestBudget()
         self.reinvocations: Reinvocations = request.memory.setdefault(MEMORY, Reinvocations())
+        self.has_mutated = False
         self.failures: list[PolicyFailure] = []
         self.ignoring: set[str] = set()
         """The policies whose errors do not count."""
@@ -371,6 +374,7 @@ class _MutatingRun:
         after = mutate(mutation, versioned, found, _Form(matched))
         request.object = in_version(after, matched.resource, resource)
         self._forms.forget()
+        self.has_mutated = True
 
     async def _run(self, policy: MutatingPolicy, matched: MatchedAs, param: Param, ask: Any) -> Any:
         given = self._forms.variables(matched, self._authorizer, self._beside)

@@ -38,9 +38,9 @@ ServiceReference: namespace 1 string!; name 2 string!; path 3 string?; port 4 in
 TypeChecking: expressionWarnings 1 [ExpressionWarning] atomic
 kind ValidatingAdmissionPolicy: metadata 1 meta.v1.ObjectMeta!; spec 2 ValidatingAdmissionPolicySpec!; status 3
     ValidatingAdmissionPolicyStatus!
-kind ValidatingAdmissionPolicyBinding: metadata 1 meta.v1.ObjectMeta!; spec 2 ValidatingAdmissionPolicyBindingSpec!
-ValidatingAdmissionPolicyBindingSpec: policyName 1 string; paramRef 2 ParamRef?; matchResources 3 MatchResources?;
-    validationActions 4 [ValidationAction] set
+kind ValidatingAdmissionPolicyBinding: metadata 1 meta.v1.ObjectMeta!; spec 2 ValidatingAdmissionPolicyBindingSpec!*
+ValidatingAdmissionPolicyBindingSpec: policyName 1 string*; paramRef 2 ParamRef?; matchResources 3 MatchResources?;
+    validationActions 4 [ValidationAction]* set
 ValidatingAdmissionPolicySpec: paramKind 1 ParamKind?; matchConstraints 2 MatchResources?; validations 3 [Validation]
     atomic; failurePolicy 4 FailurePolicyType?; auditAnnotations 5 [AuditAnnotation] atomic; matchConditions 6
     [MatchCondition] by name; variables 7 [Variable] by name
