@@ -1,13 +1,22 @@
 """What `make judges` compares: the file of what is left has reasons, and may not go stale."""
 
+from kubernetes.judges.__main__ import SUITES
 from kubernetes.judges.common import Outcome
-from kubernetes.judges.left import differences, read_left
+from kubernetes.judges.left import NEEDS_A_KUBELET, differences, read_left
 
 
 def test_each_entry_has_a_reason() -> None:
     for suite in read_left().values():
         for name, why in suite.items():
             assert why.strip(), name
+
+
+def test_each_suite_that_has_entries_is_one_of_those_that_run() -> None:
+    assert read_left().keys() <= SUITES.keys()
+
+
+def test_what_is_not_tried_without_a_kubelet_is_named_by_its_reason() -> None:
+    assert NEEDS_A_KUBELET in read_left()["conformance"].values()
 
 
 def test_an_unknown_failure_and_a_known_one_that_passes_are_reported() -> None:

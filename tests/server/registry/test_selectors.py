@@ -14,6 +14,7 @@ from situate.server.registry.stored_object import StoredObject, read_stored
 from situate.server.resources import BY_KIND, Resource
 
 EVENT = BY_KIND["v1", "Event"]
+CSR = BY_KIND["certificates.k8s.io/v1", "CertificateSigningRequest"]
 NEW_EVENT = BY_KIND["events.k8s.io/v1", "Event"]
 LETTERS = "alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
 KEY_RULE = (
@@ -121,6 +122,13 @@ TOLD = {"metadata": {"name": "x"}, "involvedObject": {"name": "p"}, "reason": "R
             "status.successful=0",
             id="a number",
         ),
+        pytest.param(
+            CSR,
+            {"metadata": {"name": "x"}, "spec": {"signerName": "example.com/one"}},
+            "spec.signerName=example.com/one",
+            "spec.signerName=example.com/two",
+            id="the signer of a request",
+        ),
         pytest.param(EVENT, TOLD, "involvedObject.name=p,source=c", "source=d", id="an event"),
         pytest.param(NEW_EVENT, TOLD, "regarding.name=p,reportingController=c", "reason=S", id="an event of events"),
     ],
@@ -190,6 +198,7 @@ def test_each_value_stands_under_its_own_name(
             '"spec.foo" is not a known field selector: only "metadata.name", "metadata.namespace"',
         ),
         (NODE, "metadata.namespace=x", "field label not supported: metadata.namespace"),
+        (CSR, "metadata.namespace=x", "field label not supported: metadata.namespace"),
         (JOB, "x.y=1", 'field label "x.y" not supported for Job'),
         (NEW_EVENT, "source=1", "field label not supported: source"),
         (NEW_EVENT, "involvedObject.name=1", "field label not supported: involvedObject.name"),

@@ -34,6 +34,7 @@ _TABLE: Final = """
 /events involvedObject.kind involvedObject.namespace involvedObject.name involvedObject.uid involvedObject.apiVersion
     involvedObject.resourceVersion involvedObject.fieldPath reason reportingComponent source=source.component type
 batch/jobs status.successful#=status.succeeded
+certificates.k8s.io/certificatesigningrequests spec.signerName
 resource.k8s.io/resourceslices spec.nodeName spec.driver
 """
 # Names that selectors may use beside those of the table.
@@ -48,7 +49,12 @@ _ALIASES: Final = {
     },
 }
 _ONLY: Final = {"events.k8s.io/v1/events": ("reason", "type")}
-_NOT_NAMESPACED: Final = ("/nodes", "/namespaces", "resource.k8s.io/resourceslices")
+_NOT_NAMESPACED: Final = (
+    "/nodes",
+    "/namespaces",
+    "certificates.k8s.io/certificatesigningrequests",
+    "resource.k8s.io/resourceslices",
+)
 _UNKNOWN: Final = {
     "batch/v1/jobs": 'field label "{label}" not supported for Job',
     "resource.k8s.io/v1/resourceslices": (
