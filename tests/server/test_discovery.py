@@ -10,7 +10,7 @@ from situate.server.resources import BY_PATH, served_by
 FACTS = json.loads((Path(__file__).parent / "discovery_facts.json").read_text())
 SERVED = served_by("1.36")
 """The facts are of this version."""
-OURS = ("situate.dev", "scheduling.x-k8s.io")
+OURS = ("situate.dev", "scheduling.x-k8s.io", "metrics.k8s.io")
 
 
 def aggregated(path: str, version: str = "v2") -> Any:
@@ -46,13 +46,18 @@ def test_each_resource_is_described_as_kube_apiserver_does(name: str) -> None:
 
 def test_only_what_kubernetes_does_not_have_is_not_compared() -> None:
     unknown = {name.rpartition("/")[0] for name in ROWS if name not in FACTS["resources"]}
-    assert unknown == {"situate.dev/v1alpha1", "scheduling.x-k8s.io/v1alpha1", "scheduling.k8s.io/v1beta1"}
+    assert unknown == {
+        "situate.dev/v1alpha1",
+        "scheduling.x-k8s.io/v1alpha1",
+        "scheduling.k8s.io/v1beta1",
+        "metrics.k8s.io/v1beta1",  # of another server, which tells kube-apiserver
+    }
 
 
 def test_groups_stand_in_kube_apiservers_order() -> None:
     groups = [group["name"] for group in plain("/apis")["groups"]]
     assert [group for group in groups if group not in OURS] == [one for one in FACTS["groups"] if one in groups]
-    assert groups[-2:] == ["scheduling.x-k8s.io", "situate.dev"]
+    assert groups[-3:] == ["scheduling.x-k8s.io", "metrics.k8s.io", "situate.dev"]
 
 
 def test_the_newest_stable_version_is_preferred() -> None:

@@ -188,7 +188,7 @@ def _split(text: str) -> tuple[str, str, str]:
 def questions() -> Iterator[Question]:
     seen = set()
     for one in RESOURCES:
-        if one.group.startswith(("situate", "scheduling.x-k8s")) or (one.group, one.plural) in seen:
+        if one.group.startswith(("situate", "scheduling.x-k8s", "metrics")) or (one.group, one.plural) in seen:
             continue
         seen.add((one.group, one.plural))
         yield Question(one.group, one.plural)

@@ -1386,6 +1386,7 @@ def further() -> Iterator[Case]:
 
 
 def cases() -> list[Case]:
+    from server.kinds.corpus_autoscaling import autoscaling_cases
     from server.kinds.corpus_flowcontrol import flow_control_cases
     from server.kinds.corpus_networking import networking_cases
 
@@ -1408,4 +1409,9 @@ def cases() -> list[Case]:
         names,
         further,
     )
-    return [*(case for make in makers for case in make()), *networking_cases(), *flow_control_cases()]
+    return [
+        *(case for make in makers for case in make()),
+        *networking_cases(),
+        *flow_control_cases(),
+        *autoscaling_cases(),
+    ]

@@ -15,6 +15,7 @@ from situate.server.quota.settling import QuotaSettling
 from situate.server.registry.registry import Registry
 from situate.server.requests import SYSTEM
 from situate.server.scheduling.lease_store import fence, server_elector
+from situate.server.usage.autoscaler import Autoscaler
 
 LEASE: Final = ("kube-system", "situate-controllers")
 
@@ -40,5 +41,6 @@ async def run_controllers(
         async with asyncio.TaskGroup() as group:
             group.create_task(RegistryControllers(fenced, wall_ns, profile, metrics, moves_drifted=moves_drifted).run())
             group.create_task(QuotaSettling(fenced).run())
+            group.create_task(Autoscaler(fenced, wall_ns).run())
 
     await lead(elector, run)

@@ -8,6 +8,7 @@ from situate.server.kinds.apiextensions import customresourcedefinition
 from situate.server.kinds.apps import controllerrevision, daemonset, deployment, replicaset, statefulset
 from situate.server.kinds.authentication import reviews as authentication_reviews
 from situate.server.kinds.authorization import reviews as authorization_reviews
+from situate.server.kinds.autoscaling import horizontalpodautoscaler
 from situate.server.kinds.batch import cronjob, job
 from situate.server.kinds.certificates import certificatesigningrequest
 from situate.server.kinds.coordination import lease
@@ -32,6 +33,7 @@ from situate.server.kinds.core import node as core_node
 from situate.server.kinds.discovery import endpointslice
 from situate.server.kinds.flowcontrol import flowschema, prioritylevelconfiguration
 from situate.server.kinds.kind import Kind
+from situate.server.kinds.metrics import usage
 from situate.server.kinds.networking import ingress, ingressclass, ipaddress, networkpolicy, servicecidr
 from situate.server.kinds.node import runtimeclass
 from situate.server.kinds.policy import poddisruptionbudget
@@ -72,6 +74,7 @@ KINDS: Final[tuple[Kind, ...]] = (
     deployment.KIND,
     replicaset.KIND,
     statefulset.KIND,
+    horizontalpodautoscaler.KIND,
     cronjob.KIND,
     job.KIND,
     poddisruptionbudget.KIND,
@@ -117,6 +120,8 @@ KINDS: Final[tuple[Kind, ...]] = (
     webhooks.MUTATING,
     webhooks.VALIDATING,
     customresourcedefinition.KIND,
+    usage.NODE_METRICS,
+    usage.POD_METRICS,
     devicepool.KIND,
     views.NAMESPACE_VIEW,
     nodejoin.KIND,

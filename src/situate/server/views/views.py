@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Final
+
 from situate.server.errors import method_not_allowed, not_found
 from situate.server.registry.cache import Cache
 from situate.server.registry.codec import encode
@@ -11,12 +14,16 @@ from situate.server.registry.selectors import selection
 from situate.server.registry.stored_object import ListResult, StoredObject
 from situate.server.requests import ListOptions, Object, Target, WatchOptions
 from situate.server.resources import Resource
+from situate.server.usage.measured import node_metrics, pod_metrics
 from situate.server.views.pace import Pace
 from situate.server.views.placement_events import PLACEMENT_EVENTS
 from situate.server.views.placement_log import PlacementLog, PlacementWatch
 from situate.server.views.pod_counts import PodCounter
-from situate.server.views.summaries import VIEWS
+from situate.server.views.summaries import VIEWS, View
 from situate.store.contract import Store
+
+METRICS: Final[Mapping[str, View]] = {"nodes": node_metrics, "pods": pod_metrics}
+"""Of metrics.k8s.io, by plural."""
 
 
 class Views:
@@ -55,7 +62,9 @@ class Views:
         found: list[StoredObject] = []
         pace = Pace()
         async with self._counts.reading() as revision:
-            objects = VIEWS[resource.plural](self._cache, self._counts, selected.namespace, target.name)
+            objects = (METRICS.get(resource.plural) or VIEWS[resource.plural])(
+                self._cache, self._counts, selected.namespace, target.name
+            )
             for obj in objects:
                 if obj is not None:
                     stored = _stored(resource, obj, revision)

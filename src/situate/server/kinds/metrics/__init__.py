@@ -1,0 +1,1 @@
+"""The kinds of metrics.k8s.io."""
