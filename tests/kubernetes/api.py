@@ -112,10 +112,13 @@ class Api:
         self._all.clear()
         self._mine = threading.local()
 
-    def ask(self, method: str, path: str, body: bytes | None) -> tuple[int, Json]:
-        """The code and the object of an answer, whatever it is."""
-        headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
-        status, answer = exchange(self._connection(), method, path, body, headers | {"Accept": "application/json"})
+    def ask(
+        self, method: str, path: str, body: bytes | None, content_type: str = "application/json", user: str = ""
+    ) -> tuple[int, Json]:
+        """The code and the object of an answer, whatever it is. `user`: to impersonate."""
+        headers = {"Authorization": f"Bearer {self.token}", "Content-Type": content_type, "Accept": "application/json"}
+        as_user = {"Impersonate-User": user} if user else {}
+        status, answer = exchange(self._connection(), method, path, body, headers | as_user)
         found = json.loads(answer) if answer[:1] == b"{" else {"message": answer.decode("utf-8", "replace")}
         return status, {"code": status, **found} if status >= http.client.BAD_REQUEST else found
 

@@ -14,6 +14,7 @@ from kubernetes.objects import Json
 from kubernetes.own_cluster import OwnCluster
 from kubernetes.parts import wait_until
 from kubernetes.policy_cases import CASES, INVALID, config_map
+from kubernetes.policy_rights import LIMITED, LIMITED_USER, MAY, RIGHTS
 
 WITHIN_S = 20.0
 LABEL = "case"
@@ -38,16 +39,23 @@ class Said(NamedTuple):
     """Of the object that was written."""
 
 
-def send(cluster: Cluster, verb: str, obj: Json) -> Said:
+def send(cluster: Cluster, verb: str, obj: Json, user: str = "") -> Said:
+    """`user`: in whose name."""
     path = path_of(obj, cluster.namespace)
     named = f"{path}/{obj['metadata'].get('name', '')}"
     body = json.dumps(obj).encode()
     if verb == "create":
-        code, answer = cluster.api.ask("POST", path, body)
+        code, answer = cluster.api.ask("POST", path, body, user=user)
     elif verb == "update":
-        code, answer = cluster.api.ask("PUT", named, body)
+        code, answer = cluster.api.ask("PUT", named, body, user=user)
+    elif verb == "patch":
+        code, answer = cluster.api.ask("PATCH", named, body, "application/merge-patch+json", user)
+    elif verb == "apply":
+        code, answer = cluster.api.ask(
+            "PATCH", f"{named}?fieldManager=a&force=true", body, "application/apply-patch+yaml", user
+        )
     else:
-        code, answer = cluster.api.ask("DELETE", named, None)
+        code, answer = cluster.api.ask("DELETE", named, None, user=user)
     if code >= 400:
         causes = (answer.get("details") or {}).get("causes", [])
         text = json.dumps([f"{answer.get('reason')}: {answer['message']}", causes])
@@ -107,6 +115,45 @@ def test_policies_say_of_writes_what_kube_apiservers_say(cluster: Cluster, tmp_p
         own.namespace = own.new_namespace("policies")
         ours = told(own)
     assert ours == theirs
+
+
+def test_who_may_not_read_parameters_may_not_name_them_either(cluster: Cluster, tmp_path: Path) -> None:
+    try:
+        theirs = told_to_limited_user(cluster)
+    finally:
+        for obj in (*[obj for _, _, obj in RIGHTS], *LIMITED):
+            send(cluster, "delete", obj)
+    with OwnCluster(tmp_path / "own") as own:
+        ours = told_to_limited_user(own)
+    for (who, verb, obj), one, other in zip(RIGHTS, ours, theirs, strict=True):
+        assert one == other, f"{who} {verb} {json.dumps(obj)}"
+    assert {one.code for one in theirs} == {200, 201, 422}
+
+
+def told_to_limited_user(cluster: Cluster) -> list[Said]:
+    for obj in LIMITED:
+        assert send(cluster, "create", obj).code == 201
+    for verb, resource, namespace, name in MAY:
+        asked = {"verb": verb, "resource": resource, "namespace": namespace, "name": name}
+        review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview"}
+        spec = {"user": LIMITED_USER, "groups": ["system:authenticated"], "resourceAttributes": asked}
+        wait_until(
+            partial(allowed, cluster, review | {"spec": spec}), f"{LIMITED_USER} to be allowed to {asked}", WITHIN_S
+        )
+    return [send(cluster, verb, current(cluster, verb, obj), who) for who, verb, obj in RIGHTS]
+
+
+def allowed(cluster: Cluster, review: Json) -> bool:
+    answer = cluster.api.post("/apis/authorization.k8s.io/v1/subjectaccessreviews", review)
+    return bool(answer["status"]["allowed"])
+
+
+def current(cluster: Cluster, verb: str, obj: Json) -> Json:
+    """With the resourceVersion that an update of a policy or a binding needs."""
+    if verb != "update":
+        return obj
+    there = cluster.api.get(f"{path_of(obj, cluster.namespace)}/{obj['metadata']['name']}")
+    return obj | {"metadata": obj["metadata"] | {"resourceVersion": there["metadata"]["resourceVersion"]}}
 
 
 def remove_policies(cluster: Cluster) -> None:

@@ -39,6 +39,8 @@ from situate.loop.logs import Log, set_up
 from situate.loop.metrics import Metrics
 from situate.loop.supervisor import Part, Supervisor
 from situate.server.admission.chain import chain
+from situate.server.admission.policies.param_rights import ParamRights
+from situate.server.admission.policies.params import ParamFinder
 from situate.server.admission.users import user_admission
 from situate.server.admission.webhooks.client import WebhookClient
 from situate.server.admission.webhooks.metrics import WebhookMetrics
@@ -300,6 +302,7 @@ async def _open_registry(
             *(one for one in plugins if type(one).__name__ not in settings.without_admission),
             identity.requests,
             identity.escalation,
+            ParamRights(cache, ParamFinder(cache, custom), identity.identity),
         ],
         extension=transactions,
         authorize_create=identity.identity.authorize_create,

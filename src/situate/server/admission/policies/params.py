@@ -44,9 +44,13 @@ class ParamFinder:
         self._cache = cache
         self._custom = custom
 
-    def resource_of(self, kind: Mapping[str, Any]) -> Resource | None:
+    def served(self, kind: Mapping[str, Any]) -> Resource | None:
+        """The resource of a kind, whether its objects are stored or not."""
         known = (kind.get("apiVersion", ""), kind.get("kind", ""))
-        found = BY_KIND.get(known) or self._custom.of_kind(*known)
+        return BY_KIND.get(known) or self._custom.of_kind(*known)
+
+    def resource_of(self, kind: Mapping[str, Any]) -> Resource | None:
+        found = self.served(kind)
         return found if found is not None and found.stored else None
 
     def check_kind(self, kind: Mapping[str, Any] | None) -> None:
