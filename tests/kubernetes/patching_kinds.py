@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from kubernetes import patching_cases as cases
+from kubernetes.policy_cases import API as POLICIES_API
+from kubernetes.policy_cases import bound, rule, validating
 
 Json = dict[str, Any]
 
@@ -104,6 +106,15 @@ SLICE = {
     "pool": {"name": "p", "generation": 1, "resourceSliceCount": 1},
     "devices": [{"name": "a"}],
 }
+POLICY = validating(
+    "made",
+    "true",
+    rules=[rule("gadgets", "example.com", "CREATE")],
+    paramKind={"apiVersion": "v1", "kind": "ConfigMap"},
+    variables=[{"name": "a", "expression": "1"}],
+)
+PARAMS = {"name": "a", "namespace": "b", "parameterNotFoundAction": "Deny"}
+BINDING = bound("made", paramRef=PARAMS, matchResources={"objectSelector": {"matchLabels": {"a": "b"}}})
 CREATED: tuple[tuple[str, Json], ...] = (
     ("apps/v1 StatefulSet", {"spec": {**SELECTED, "serviceName": "s"}}),
     ("apps/v1 DaemonSet", {"spec": SELECTED}),
@@ -119,6 +130,8 @@ CREATED: tuple[tuple[str, Json], ...] = (
     ("v1 LimitRange", {"spec": {"limits": [{"type": "Pod", "max": {"cpu": "1"}}]}}),
     ("events.k8s.io/v1 Event", NEW_EVENT),
     ("coordination.k8s.io/v1 Lease", {"spec": {"holderIdentity": "me"}}),
+    (f"{POLICIES_API} ValidatingAdmissionPolicy", {"spec": POLICY["spec"]}),
+    (f"{POLICIES_API} ValidatingAdmissionPolicyBinding", {"spec": BINDING["spec"]}),
     ("policy/v1 PodDisruptionBudget", {"spec": {"minAvailable": 1, "selector": {"matchLabels": {"a": "1"}}}}),
     ("scheduling.k8s.io/v1 PriorityClass", {"value": 0}),
     ("scheduling.k8s.io/v1alpha2 PodGroup", {"spec": {"schedulingPolicy": {"gang": {"minCount": 2}}}}),

@@ -75,6 +75,7 @@ def test_every_kind_of_go_was_compared() -> None:
     ours.add("metrics.k8s.io/v1beta1")  # another server's
     ours.add("apiextensions.k8s.io/v1")  # compared with kube-apiserver, in tests/server/apiextensions
     ours.add("admissionregistration.k8s.io/v1")  # and these in tests/kubernetes/test_policies.py and test_webhooks.py
+    ours.add("flowcontrol.apiserver.k8s.io/v1")  # compared with kube-apiserver, in tests/server/kinds
     compared = {(one["apiVersion"], one["kind"]) for one in recorded("written_by_go.jsonl")}
     newer = {("resource.k8s.io/v1", "DeviceTaintRule")}  # than the release that was recorded
     newer.add(("autoscaling/v2", "HorizontalPodAutoscaler"))  # compared with kube-apiserver, in tests/server/kinds

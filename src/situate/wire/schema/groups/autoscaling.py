@@ -10,13 +10,13 @@ ScaleStatus: replicas 1 int32!; selector 2 string
 
 [autoscaling.v2]
 string: HPAScalingPolicyType HorizontalPodAutoscalerConditionType MetricSourceType MetricTargetType ScalingPolicySelect
-kind HorizontalPodAutoscaler: metadata 1 meta.v1.ObjectMeta!; spec 2 HorizontalPodAutoscalerSpec!; status 3
+kind HorizontalPodAutoscaler: metadata 1 meta.v1.ObjectMeta!; spec 2 HorizontalPodAutoscalerSpec!*; status 3
     HorizontalPodAutoscalerStatus!
 HorizontalPodAutoscalerSpec: scaleTargetRef 1 CrossVersionObjectReference!*; minReplicas 2 int32?; maxReplicas 3 int32!;
-    metrics 4 [MetricSpec] atomic; behavior 5 HorizontalPodAutoscalerBehavior?
+    metrics 4 [MetricSpec]; behavior 5 HorizontalPodAutoscalerBehavior?
 HorizontalPodAutoscalerBehavior: scaleUp 1 HPAScalingRules?; scaleDown 2 HPAScalingRules?
-HPAScalingRules: stabilizationWindowSeconds 3 int32?; selectPolicy 1 ScalingPolicySelect?; policies 2 [HPAScalingPolicy]
-    atomic; tolerance 4 Quantity?
+HPAScalingRules: stabilizationWindowSeconds 3 int32?; selectPolicy 1 ScalingPolicySelect?; policies 2
+    [HPAScalingPolicy]; tolerance 4 Quantity?
 HPAScalingPolicy: type 1 HPAScalingPolicyType!; value 2 int32!; periodSeconds 3 int32!
 CrossVersionObjectReference: kind 1 string!; name 2 string!; apiVersion 3 string
 MetricSpec: type 1 MetricSourceType!; object 2 ObjectMetricSource?; pods 3 PodsMetricSource?; resource 4
@@ -30,8 +30,7 @@ ExternalMetricSource: metric 1 MetricIdentifier!*; target 2 MetricTarget!*
 MetricIdentifier: name 1 string!; selector 2 meta.v1.LabelSelector? atomic
 MetricTarget: type 1 MetricTargetType!; value 2 Quantity?; averageValue 3 Quantity?; averageUtilization 4 int32?
 HorizontalPodAutoscalerStatus: observedGeneration 1 int64?; lastScaleTime 2 Time?; currentReplicas 3 int32;
-    desiredReplicas 4 int32!; currentMetrics 5 [MetricStatus]!~ atomic; conditions 6
-    [HorizontalPodAutoscalerCondition] by type
+    desiredReplicas 4 int32!; currentMetrics 5 [MetricStatus]!~; conditions 6 [HorizontalPodAutoscalerCondition] by type
 HorizontalPodAutoscalerCondition: type 1 HorizontalPodAutoscalerConditionType!; status 2 core.v1.ConditionStatus!;
     lastTransitionTime 3 Time!; reason 4 string; message 5 string
 MetricStatus: type 1 MetricSourceType!; object 2 ObjectMetricStatus?; pods 3 PodsMetricStatus?; resource 4

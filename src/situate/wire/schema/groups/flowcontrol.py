@@ -12,15 +12,15 @@ kind FlowSchema: metadata 1 meta.v1.ObjectMeta!; spec 2 FlowSchemaSpec!; status 
 FlowSchemaCondition: type 1 FlowSchemaConditionType; status 2 core.v1.ConditionStatus; lastTransitionTime 3 Time!;
     reason 4 string; message 5 string
 FlowSchemaSpec: priorityLevelConfiguration 1 PriorityLevelConfigurationReference!*; matchingPrecedence 2 int32!~;
-    distinguisherMethod 3 FlowDistinguisherMethod?; rules 4 [PolicyRulesWithSubjects] atomic
-FlowSchemaStatus: conditions 1 [FlowSchemaCondition] by type
+    distinguisherMethod 3 FlowDistinguisherMethod?; rules 4 [PolicyRulesWithSubjects]
+FlowSchemaStatus: conditions 1 [FlowSchemaCondition] by type?
 GroupSubject: name 1 string!
 LimitResponse: type 1 LimitResponseType!; queuing 2 QueuingConfiguration?
 LimitedPriorityLevelConfiguration: nominalConcurrencyShares 1 int32?; limitResponse 2 LimitResponse!; lendablePercent 3
     int32?; borrowingLimitPercent 4 int32?
 NonResourcePolicyRule: verbs 1 [string]! set; nonResourceURLs 6 [string]! set
-PolicyRulesWithSubjects: subjects 1 [Subject]! atomic; resourceRules 2 [ResourcePolicyRule] atomic; nonResourceRules 3
-    [NonResourcePolicyRule] atomic
+PolicyRulesWithSubjects: subjects 1 [Subject]!; resourceRules 2 [ResourcePolicyRule]; nonResourceRules 3
+    [NonResourcePolicyRule]
 kind PriorityLevelConfiguration: metadata 1 meta.v1.ObjectMeta!; spec 2 PriorityLevelConfigurationSpec!; status 3
     PriorityLevelConfigurationStatus!
 PriorityLevelConfigurationCondition: type 1 PriorityLevelConfigurationConditionType; status 2 core.v1.ConditionStatus;
@@ -28,7 +28,7 @@ PriorityLevelConfigurationCondition: type 1 PriorityLevelConfigurationConditionT
 PriorityLevelConfigurationReference: name 1 string!
 PriorityLevelConfigurationSpec: type 1 PriorityLevelEnablement!; limited 2 LimitedPriorityLevelConfiguration?; exempt 3
     ExemptPriorityLevelConfiguration?
-PriorityLevelConfigurationStatus: conditions 1 [PriorityLevelConfigurationCondition] by type
+PriorityLevelConfigurationStatus: conditions 1 [PriorityLevelConfigurationCondition] by type?
 QueuingConfiguration: queues 1 int32!~; handSize 2 int32!~; queueLengthLimit 3 int32!~
 ResourcePolicyRule: verbs 1 [string]! set; apiGroups 2 [string]! set; resources 3 [string]! set; clusterScope 4 bool;
     namespaces 5 [string]!~ set
