@@ -1,6 +1,7 @@
 """Volumes that were provisioned on a node: mounted, kept, and removed when they are deleted."""
 
 import asyncio
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -67,8 +68,36 @@ def test_a_deleted_volume_takes_its_directory_along(tmp_path: Path) -> None:
     asyncio.run(volumes(plane, tmp_path, pod()).sweep())
     assert data.exists(), "a pod still uses it"
     asyncio.run(volumes(plane, tmp_path).sweep())
+    assert data.exists(), "it is still bound, and the next pod wants its files"
+    plane.objects[PV]["metadata"]["finalizers"] = [DIRECTORY]
+    asyncio.run(volumes(plane, tmp_path, pod()).sweep())
+    assert data.exists(), "a pod still uses it"
+    asyncio.run(volumes(plane, tmp_path).sweep())
     assert list((tmp_path / "volumes").iterdir()) == []
-    assert finalizers(plane) == ["kubernetes.io/pv-protection"]
+    assert finalizers(plane) == []
+
+
+def test_a_directory_that_cannot_be_removed_keeps_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plane = plane_with()
+    mount(plane, tmp_path, pod())
+    plane.objects[PV]["metadata"] |= {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": [DIRECTORY]}
+    plane.objects["PersistentVolume", "a"] = {
+        **plane.objects[PV],
+        "metadata": {**plane.objects[PV]["metadata"], "name": "a"},
+    }
+    stuck = tmp_path / "volumes" / "a"
+    stuck.mkdir()
+    (stuck / "claim").write_text("default/other")
+    removed = shutil.rmtree
+
+    def rmtree(path: Path) -> None:
+        if path == stuck:
+            raise PermissionError(13, "Permission denied")
+        removed(path)
+
+    monkeypatch.setattr(shutil, "rmtree", rmtree)
+    asyncio.run(volumes(plane, tmp_path).sweep())
+    assert list((tmp_path / "volumes").iterdir()) == [stuck]
 
 
 def test_a_directory_with_files_of_an_unknown_volume_stays(tmp_path: Path) -> None:
@@ -108,6 +137,16 @@ def test_an_ephemeral_volume_has_a_claim_of_the_pod(tmp_path: Path) -> None:
         pytest.param(plane_with({"volumeMode": "Block"}), "block device", id="a block device"),
         pytest.param(
             plane_with({"local": {"path": "/nowhere/at/all"}}), "does not exist", id="a path that is not there"
+        ),
+        pytest.param(
+            plane_with({"hostPath": {"path": "/dev/null/no", "type": "DirectoryOrCreate"}}),
+            "Not a directory",
+            id="a path that cannot be made",
+        ),
+        pytest.param(
+            plane_with({"hostPath": {"path": "/\0", "type": "DirectoryOrCreate"}}),
+            "null",
+            id="a path with a NUL character",
         ),
     ],
 )

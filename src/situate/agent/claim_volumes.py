@@ -5,7 +5,9 @@ the volume exists, and removed when it is deleted.
                    /data     what the containers see
 
 Before a pod starts, the agent adds a finalizer to the volume: a volume that is deleted stays until the agent has
-removed its directory. A directory whose volume is unknown to the server is left alone, unless nothing is in it.
+removed its directory. It does so when its finalizer is the last one: a volume that is deleted while it is bound keeps
+its files until its claim is gone. A directory whose volume is unknown to the server is left alone, unless nothing is
+in it.
 """
 
 from __future__ import annotations
@@ -118,17 +120,23 @@ class ClaimVolumes:
             await self._clock.sleep(SWEEP_S)
             try:
                 await self.sweep()
-            except (ControlPlaneError, OSError) as error:
+            except OSError as error:
                 _log.v(2).info("Cannot look for deleted volumes; trying again", err=str(error))
 
     async def sweep(self) -> None:
-        """Remove the directories of volumes that are being deleted. Raises ControlPlaneError, OSError."""
+        """Remove the directories of volumes that are being deleted. One that cannot be removed keeps no other. Raises
+        OSError."""
         if not self._root.is_dir():
             return
         for directory in sorted(self._root.iterdir()):
             async with self._changing:
-                if not self._is_used(directory):
-                    await self._remove_if_deleted(directory)
+                try:
+                    if not self._is_used(directory):
+                        await self._remove_if_deleted(directory)
+                except (ControlPlaneError, OSError) as error:
+                    _log.v(2).info(
+                        "Cannot remove the directory of a volume; trying again", volume=directory.name, err=str(error)
+                    )
 
     def _is_used(self, directory: Path) -> bool:
         try:
@@ -149,7 +157,7 @@ class ClaimVolumes:
             return
         meta = volume["metadata"]
         finalizers = meta.get("finalizers", [])
-        if "deletionTimestamp" in meta and DIRECTORY in finalizers:
+        if "deletionTimestamp" in meta and finalizers == [DIRECTORY]:  # a bound volume has others, and is still in use
             await asyncio.to_thread(shutil.rmtree, directory)
             await self._control_plane.set_finalizers(volume, [one for one in finalizers if one != DIRECTORY])
             _log.info("Removed the directory of a deleted volume", volume=directory.name)
@@ -157,9 +165,13 @@ class ClaimVolumes:
 
 def _existing(source: Mapping[str, Any], name: str) -> Path:
     path = Path(source["path"])
-    if source.get("type") == "DirectoryOrCreate":
-        path.mkdir(mode=0o755, parents=True, exist_ok=True)
-    if "\0" in source["path"] or not path.exists():
+    try:
+        if source.get("type") == "DirectoryOrCreate":
+            path.mkdir(mode=0o755, parents=True, exist_ok=True)
+        found = path.exists()
+    except (OSError, ValueError) as error:  # one that is too long, or contains a NUL character
+        _fail(name, f"{source['path']!r}: {error}")
+    if not found:
         _fail(name, f"{source['path']!r} does not exist")
     return path
 
