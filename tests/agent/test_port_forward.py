@@ -63,7 +63,8 @@ class Kubectl:
     async def frames(self) -> AsyncIterator[Frame]:
         async for message in self.socket:
             for frame in self._reader.feed(message.data):
-                yield frame
+                if frame is not None:
+                    yield frame
 
     async def collect(self, *streams: int) -> dict[int, bytes]:
         """What comes on these until all of them have ended."""
@@ -81,14 +82,17 @@ def control(kind: int, body: bytes) -> bytes:
     return struct.pack(">HHI", VERSION, kind, len(body)) + body
 
 
+Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+async def capitals(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    writer.write((await reader.read()).upper())
+    writer.close()
+
+
 @asynccontextmanager
-async def tunnel() -> AsyncIterator[Kubectl]:
-    """A pod whose port 80 says everything again in capitals, once it has heard the end."""
-
-    async def pod(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write((await reader.read()).upper())
-        writer.close()
-
+async def tunnel(pod: Serve) -> AsyncIterator[Kubectl]:
+    """To a pod with the port 80."""
     listening = await asyncio.start_server(pod, "127.0.0.1", 0)
     real = listening.sockets[0].getsockname()[1]
 
@@ -104,9 +108,11 @@ async def tunnel() -> AsyncIterator[Kubectl]:
             assert (answer.status, await answer.text()) == (400, NO_WEBSOCKET)
 
 
-def told(tale: Callable[[Kubectl], Awaitable[None]]) -> None:
+def told(tale: Callable[[Kubectl], Awaitable[None]], pod: Serve = capitals) -> None:
+    """The pod says everything again in capitals, once it has heard the end."""
+
     async def whole() -> None:
-        async with tunnel() as kubectl:
+        async with tunnel(pod) as kubectl:
             await tale(kubectl)
 
     asyncio.run(whole())
@@ -169,6 +175,48 @@ def test_a_client_has_so_many_streams_and_no_more() -> None:
     told(tale)
 
 
+def test_a_stream_that_is_open_cannot_be_opened_again() -> None:
+    """Each would be one more connection to the pod, beside the limit, and outlive the tunnel."""
+
+    async def tale(kubectl: Kubectl) -> None:
+        _, data = await kubectl.connect(0)
+        await kubectl.socket.send_bytes(kubectl.opening(5, streamtype="error", port="80", requestid="1"))
+        await kubectl.socket.send_bytes(kubectl.opening(data, streamtype="data", port="80", requestid="1"))
+        async with asyncio.timeout(5):
+            assert [frame async for frame in kubectl.frames()] == []
+        assert kubectl.socket.closed
+
+    told(tale)
+
+
+def test_a_pod_that_leaves_what_was_sent_unread_does_not_hold_up_the_tunnel() -> None:
+    heard = asyncio.Event()
+
+    async def deaf(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await heard.wait()
+        writer.close()
+
+    async def tale(kubectl: Kubectl) -> None:
+        _, data = await kubectl.connect(0)
+
+        async def send() -> None:
+            for _ in range(500):
+                await kubectl.send(data, bytes(32 << 10))
+            await kubectl.socket.send_bytes(control(PING, struct.pack(">I", 7)))
+
+        sending = asyncio.create_task(send())
+        await asyncio.wait([sending], timeout=0.5)
+        assert not sending.done()
+        heard.set()
+        async with asyncio.timeout(5):
+            async for frame in kubectl.frames():
+                if frame == Ping(7):
+                    break
+        await sending
+
+    told(tale, deaf)
+
+
 def test_frames_come_in_pieces() -> None:
     writer, reader = FrameWriter(), FrameReader()
     whole = writer.data(3, b"abc") + writer.data(3, b"", ended=True) + writer.reset(5)
@@ -184,9 +232,17 @@ def test_an_opening_ends_its_stream_with_a_flag() -> None:
     assert list(FrameReader().feed(frame)) == [Opened(9, {}, True)]
 
 
+def many_headers() -> bytes:
+    """Some hundred bytes that would take a second to read if they came again and again."""
+    deflate = zlib.compressobj(zdict=DICTIONARY)
+    block = deflate.compress(struct.pack(">I", 8_000) + bytes(64_000)) + deflate.flush(zlib.Z_SYNC_FLUSH)
+    return struct.pack(">IIH", 1, 0, 0) + block
+
+
 @pytest.mark.parametrize(
     "data",
     [
+        pytest.param(control(SYN_STREAM, many_headers()), id="headers that are too long"),
         pytest.param(struct.pack(">II", 1, MOST_FRAME + 1), id="a frame that is too long"),
         pytest.param(struct.pack(">HHI", 0x8002, 1, 0), id="another version"),
         pytest.param(control(SYN_STREAM, bytes(12)), id="headers that are not compressed"),

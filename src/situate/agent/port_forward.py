@@ -23,6 +23,10 @@ MESSAGE_BYTES: Final = 1 << 20
 PIECE: Final = 32 << 10
 QUEUED: Final = 32
 """How many pieces of one connection may wait for the pod; then the whole tunnel waits."""
+AT_ONCE: Final = 64
+"""Frames to handle before other work of the agent gets its turn."""
+LOOK_S: Final = 5.0
+"""How often to look for the client while the pod does not read what it sent."""
 CONNECT_S: Final = 10.0
 HOST: Final = "127.0.0.1"
 NO_WEBSOCKET: Final = (
@@ -45,13 +49,18 @@ async def forward_ports(request: web.Request, pod: str, real_port: RealPort) -> 
     if not socket.can_prepare(request) or PROTOCOL not in offered:
         raise web.HTTPBadRequest(text=NO_WEBSOCKET)
     await socket.prepare(request)
-    await _Tunnel(socket, pod, real_port).run()
+    transport = request.transport
+    await _Tunnel(socket, pod, real_port, lambda: transport is None or transport.is_closing()).run()
     return socket
 
 
 class _Tunnel:
-    def __init__(self, socket: web.WebSocketResponse, pod: str, real_port: RealPort) -> None:
+    def __init__(
+        self, socket: web.WebSocketResponse, pod: str, real_port: RealPort, is_gone: Callable[[], bool]
+    ) -> None:
+        """`is_gone`: whether the client's connection is known to be closed."""
         self._socket = socket
+        self._is_gone = is_gone
         self._pod = pod
         self._real_port = real_port
         self._reader, self._writer = FrameReader(), FrameWriter()
@@ -64,10 +73,13 @@ class _Tunnel:
     async def run(self) -> None:
         try:
             while (message := await self._socket.receive()).type is WSMsgType.BINARY:
-                for frame in self._reader.feed(message.data):
+                for number, frame in enumerate(self._reader.feed(message.data), 1):
                     if isinstance(frame, GoAway):
                         return
-                    await self._handle(frame)
+                    if frame is not None:
+                        await self._handle(frame)
+                    if number % AT_ONCE == 0:
+                        await asyncio.sleep(0)
         except (SpdyError, ConnectionError) as error:
             _log.v(2).info("A port-forward ends", pod=self._pod, err=str(error))
         finally:
@@ -83,17 +95,29 @@ class _Tunnel:
             case Opened():
                 await self._open(frame)
             case Data(stream=stream, data=data, ended=ended):
-                queue = self._inputs.get(stream)
-                if queue is not None and data:
-                    await queue.put(data)
-                if queue is not None and ended:
-                    await queue.put(None)
+                if data:
+                    await self._pass_on(stream, data)
+                if ended:
+                    await self._pass_on(stream, None)
             case Reset(stream=stream):
                 task = self._tasks.get(stream)
                 if task is not None:
                     task.cancel()
             case Ping(id=number) if number % 2:  # the client's own
                 await self._send(self._writer.ping(number))
+
+    async def _pass_on(self, stream: int, data: bytes | None) -> None:
+        """To the pod. While it does not read, wait, but for no client that has gone, nor for a connection that ended.
+        Raises ConnectionError."""
+        while (queue := self._inputs.get(stream)) is not None:
+            try:
+                async with asyncio.timeout(LOOK_S):
+                    await queue.put(data)
+            except TimeoutError:
+                if self._is_gone():
+                    raise ConnectionError("the client has gone") from None
+            else:
+                return
 
     async def _send(self, frame: bytes) -> None:
         await self._socket.send_bytes(frame)
@@ -103,7 +127,9 @@ class _Tunnel:
         port = frame.headers.get("port", "")
         if len(self._tasks) + len(self._errors) >= MOST_STREAMS or not port.isdecimal():
             await self._send(self._writer.reset(frame.stream))
-        elif kind == "error":
+        elif frame.stream in self._tasks or frame.stream in self._errors.values():
+            raise SpdyError(f"stream {frame.stream} is open already")
+        elif kind == "error" and request not in self._errors:
             self._errors[request] = frame.stream
             await self._send(self._writer.reply(frame.stream))
         elif kind == "data" and request in self._errors:
@@ -124,7 +150,10 @@ class _Tunnel:
         except ConnectionError as cut:
             problem = str(cut)
         finally:
-            del self._inputs[stream], self._tasks[stream]
+            left = self._inputs.pop(stream)
+            del self._tasks[stream]
+            while not left.empty():  # a piece may be waiting for room
+                left.get_nowait()
         with suppress(ConnectionError):
             await self._send(self._writer.data(stream, b"", ended=True))
             text = FAILED.format(port, self._pod, problem).encode() if problem else b""

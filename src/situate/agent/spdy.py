@@ -14,8 +14,8 @@ from typing import Final, TypeAlias
 
 MOST_FRAME: Final = 1 << 20
 """The longest frame that is read."""
-MOST_HEADERS: Final = 64 << 10
-"""The longest header block, decompressed."""
+MOST_HEADERS: Final = 4 << 10
+"""The longest header block, decompressed. kubectl's have some hundred bytes."""
 FIN: Final = 1
 VERSION: Final = 0x8003
 SYN_STREAM, SYN_REPLY, RST_STREAM, SETTINGS, PING, GOAWAY, HEADERS = 1, 2, 3, 4, 6, 7, 8
@@ -90,20 +90,20 @@ class FrameReader:
         self._left = b""
         self._inflate = zlib.decompressobj(zdict=DICTIONARY)
 
-    def feed(self, data: bytes) -> Iterator[Frame]:
-        """The frames that are complete. Raises SpdyError."""
-        self._left += data
-        while len(self._left) >= 8:
-            first, flags_and_length = struct.unpack_from(">II", self._left)
+    def feed(self, data: bytes) -> Iterator[Frame | None]:
+        """The frames that are complete; None for one that says nothing to us. Raises SpdyError."""
+        given, at = self._left + data, 0
+        while len(given) >= at + 8:
+            first, flags_and_length = struct.unpack_from(">II", given, at)
             flags, length = flags_and_length >> 24, flags_and_length & 0xFFFFFF
             if length > MOST_FRAME:
                 raise SpdyError(f"a frame of {length} bytes")
-            if len(self._left) < 8 + length:
-                return
-            body, self._left = self._left[8 : 8 + length], self._left[8 + length :]
-            frame = self._read(first, flags, body)
-            if frame is not None:
-                yield frame
+            end = at + 8 + length
+            if len(given) < end:
+                break
+            body, at = given[at + 8 : end], end
+            yield self._read(first, flags, body)
+        self._left = given[at:]
 
     def _read(self, first: int, flags: int, body: bytes) -> Frame | None:
         if not first >> 31:
