@@ -1,13 +1,19 @@
 """HorizontalPodAutoscalers scale workloads by what the pods of hollow nodes are said to use."""
 
+from collections.abc import Mapping
 from typing import Any
 
+import pytest
+
 from server.registry.stories import ANN, World, deployment, namespace, pod, tell
+from situate.server.registry.cache import Cache
+from situate.server.registry.normalize import encode, normalize
 from situate.server.requests import Object, Target
 from situate.server.resources import BY_KIND
-from situate.server.usage.autoscaler import AUTOSCALERS, Autoscaler
+from situate.server.usage.autoscaler import AUTOSCALERS, MOST_NAMED, Autoscaler
 from situate.server.usage.measured import node_metrics, pod_metrics
-from situate.server.usage.played import USAGE
+from situate.server.usage.played import NOTHING, USAGE, usage_of
+from situate.server.usage.workloads import ScaleTarget, workload_of
 
 DEPLOYMENTS = BY_KIND["apps/v1", "Deployment"]
 EVENTS = BY_KIND["v1", "Event"]
@@ -162,6 +168,56 @@ def test_two_autoscalers_of_the_same_pods_scale_nothing() -> None:
         await scaler.scale_all()
         assert await replicas(world) == 2
         assert (await conditions(world))["ScalingActive"] == ("False", "AmbiguousSelector")
+
+    tell(story)
+
+
+def test_of_many_autoscalers_of_the_same_pods_a_message_names_some() -> None:
+    """Each names the others, so that all of them together would be written as often as there are autoscalers."""
+
+    async def story(world: World) -> None:
+        scaler = await begin(world, running("a", "cpu=1"))
+        for number in range(MOST_NAMED + 4):
+            await world.create(autoscaler(f"b{number}"))
+        await scaler.scale_all()
+        found = (await world.get(AUTOSCALERS, "a"))["status"]["conditions"]
+        (message,) = (one["message"] for one in found if one["type"] == "ScalingActive")
+        assert message.count("default/") == MOST_NAMED
+        assert message.endswith("and 5 more]")
+
+    tell(story)
+
+
+def test_a_status_stays_readable_whatever_a_pod_is_said_to_use() -> None:
+    async def story(world: World) -> None:
+        scaler = await begin(world, running("a", "cpu=1000000000E"))
+        await scaler.scale_all()
+        body = encode(await world.get(AUTOSCALERS, "a"))
+        (metric,) = normalize(AUTOSCALERS, body)["status"]["currentMetrics"]
+        assert metric["resource"]["current"] == {
+            "averageValue": "9223372036854775807m",
+            "averageUtilization": 2**31 - 1,
+        }
+        assert usage_of({USAGE: "cpu=1" + " " * 2_000}) == NOTHING
+
+    tell(story)
+
+
+def test_an_autoscaler_that_fails_keeps_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(world: World) -> None:
+        scaler = await begin(world, running("a", "cpu=150m"), running("b", "cpu=170m"))
+        broken = autoscaler("0")
+        broken["spec"]["scaleTargetRef"]["name"] = "broken"
+        await world.create(broken)
+
+        def find(cache: Cache, namespace: str, reference: Mapping[str, Any]) -> ScaleTarget | str:
+            if reference["name"] == "broken":
+                raise ValueError("an error in our own code")
+            return workload_of(cache, namespace, reference)
+
+        monkeypatch.setattr("situate.server.usage.autoscaler.workload_of", find)
+        await scaler.scale_all()
+        assert await replicas(world) == 4
 
     tell(story)
 

@@ -1,13 +1,15 @@
 """Runs the HorizontalPodAutoscalers: every 15 seconds, each one reads its workload and scales it.
 
 What an autoscaler remembers, such as its recommendations, is in memory, as in Kubernetes: a new leader begins anew. One
-that fails is logged and tried again with the others; it keeps nobody up.
+that fails is logged and tried again with the others; it keeps nobody up. After each one, the others in this process get
+as much time as it took, however many there are.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from time import perf_counter
 from typing import Any, Final, NamedTuple
 
 from situate.core.reconcile.autoscaling import (
@@ -24,6 +26,7 @@ from situate.core.reconcile.autoscaling import (
     normalized,
 )
 from situate.core.reconcile.effects import ObjectRef, RecordEvent
+from situate.loop.drive import describe_error
 from situate.loop.logs import Log
 from situate.server.controllers.registry_port import CONTROLLERS, RegistryPort
 from situate.server.errors import StatusError
@@ -41,12 +44,14 @@ from situate.server.usage.statuses import (
     Conditions,
     metric_status,
 )
-from situate.server.usage.workloads import Pods, ScaleTarget, pods_of, workload_of
+from situate.server.usage.workloads import Pods, ScaleTarget, Selectors, pods_of, workload_of
 from situate.wire.bodies import seconds_time
 
 AUTOSCALERS: Final = BY_KIND["autoscaling/v2", "HorizontalPodAutoscaler"]
 EVERY_S: Final = 15.0
 NANO: Final = 1_000_000_000
+MOST_NAMED: Final = 20
+"""Of the autoscalers of the same pods, how many a message names."""
 FIELDS: Final = {"Resource": "resource", "ContainerResource": "containerResource"}
 """The metrics that are measured here."""
 REASONS: Final = {
@@ -81,15 +86,19 @@ class Autoscaler:
     async def scale_all(self) -> None:
         found = list(self._registry.cache.all(AUTOSCALERS))
         self._histories = {one.uid: self._histories.get(one.uid, ScalingHistory()) for one in found}
+        selectors = Selectors(self._registry.cache, AUTOSCALERS)
         for held in found:
+            started = perf_counter()
             try:
-                await self._scale(held)
-            except StatusError as error:
-                _log.warning("Cannot scale; trying again", namespace=held.namespace, name=held.name, err=error.message)
-            await asyncio.sleep(0)
+                await self._scale(held, selectors)
+            except Exception as error:  # noqa: BLE001 - whatever it is, it is about this one
+                why = error.message if isinstance(error, StatusError) else describe_error(error)
+                _log.warning("Cannot scale; trying again", namespace=held.namespace, name=held.name, err=why)
+            await asyncio.sleep(perf_counter() - started)
 
-    async def _scale(self, held: StoredObject) -> None:
-        run = _Run(self._registry, held, self._histories[held.uid], self._wall_ns() // NANOS_IN_MILLI)
+    async def _scale(self, held: StoredObject, selectors: Selectors) -> None:
+        now = self._wall_ns() // NANOS_IN_MILLI
+        run = _Run(self._registry, held, self._histories[held.uid], now, selectors)
         wanted = await run.decide()
         if wanted is not None:
             await self._rescale(run, wanted)
@@ -131,9 +140,12 @@ class _Computed(NamedTuple):
 class _Run:
     """One look at one autoscaler."""
 
-    def __init__(self, registry: Registry, held: StoredObject, history: ScalingHistory, now: int) -> None:
+    def __init__(
+        self, registry: Registry, held: StoredObject, history: ScalingHistory, now: int, selectors: Selectors
+    ) -> None:
         obj = held.object(AUTOSCALERS)
         self._cache = registry.cache
+        self._selectors = selectors
         self._held = held
         self._spec: Mapping[str, Any] = obj.get("spec", {})
         self.before: Object = obj.get("status", {})
@@ -227,8 +239,10 @@ class _Run:
             self._say("Warning", "FailedComputeMetricsReplicas", "selector is required")
             return None
         pods = await pods_of(self._cache, self._held.namespace, workload.selector)
-        if others := self._others(pods):
-            listed = " ".join(f"{self._held.namespace}/{name}" for name in sorted((*others, self._held.name)))
+        named = sorted((*self._selectors.others(self._held, pods), self._held.name))
+        if len(named) > 1:
+            more = (f"and {len(named) - MOST_NAMED} more",) if len(named) > MOST_NAMED else ()
+            listed = " ".join((*(f"{self._held.namespace}/{name}" for name in named[:MOST_NAMED]), *more))
             text = f"pods by selector {workload.selector_text} are controlled by multiple HPAs: [{listed}]"
             self._say("Warning", "AmbiguousSelector", text)
             self._conditions.set(ACTIVE, False, "AmbiguousSelector", text)
@@ -291,19 +305,6 @@ class _Run:
         except MeasureError as error:
             raise MeasureError(f"{with_prefix}{error}") from None
         return _Computed(proposal, name, metric_status(kind, field, source, proposal))
-
-    def _others(self, pods: Pods) -> list[str]:
-        """Other autoscalers that scale some of the same pods."""
-        found = []
-        for other in self._cache.all(AUTOSCALERS, self._held.namespace):
-            if other.uid == self._held.uid:
-                continue
-            target = other.object(AUTOSCALERS).get("spec", {}).get("scaleTargetRef", {})
-            workload = workload_of(self._cache, self._held.namespace, target)
-            selector = workload.selector if isinstance(workload, ScaleTarget) else None
-            if selector is not None and pods.any_selected_by(selector):
-                found.append(other.name)
-        return found
 
     # -- the behavior --------------------------------------------------------------------------------------------------
 

@@ -12,12 +12,14 @@ USAGE: Final = "situate.dev/usage"
 """Annotation of a pod: what each of its containers uses on a hollow node, as `cpu=250m,memory=64Mi`."""
 NOTHING: Final[Mapping[str, str]] = {"cpu": "0", "memory": "0"}
 MOST_RESOURCES: Final = 16
+MOST_CHARACTERS: Final = 1_024
+"""Of an annotation; what was read is remembered."""
 
 
 def usage_of(annotations: Mapping[str, str]) -> Mapping[str, str]:
-    """By resource. An annotation that cannot be read, or says less than nothing, means nothing."""
+    """By resource. An annotation that is too long, cannot be read, or says less than nothing, means nothing."""
     text = annotations.get(USAGE, "")
-    return _parsed(text) if text else NOTHING
+    return _parsed(text) if 0 < len(text) <= MOST_CHARACTERS else NOTHING
 
 
 @lru_cache(maxsize=1_024)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from situate.core.model.base import INT32_MAX, INT64_MAX
 from situate.core.reconcile.autoscaling import Proposal
 from situate.server.kinds.quantities import written
 from situate.server.requests import Object
@@ -37,11 +38,11 @@ class Conditions:
 
 
 def metric_status(kind: str, field: str, source: Mapping[str, Any], found: Proposal) -> Object:
-    """Of a metric of a resource."""
-    name = source["name"]
-    current: Object = {"averageValue": written(found.average * NANOS_IN_MILLI, binary=name == "memory")}
+    """Of a metric of a resource. A client could not read what is more than its field holds."""
+    name, average = source["name"], min(found.average, INT64_MAX)
+    current: Object = {"averageValue": written(average * NANOS_IN_MILLI, binary=name == "memory")}
     if found.utilization is not None:
-        current["averageUtilization"] = found.utilization
+        current["averageUtilization"] = min(found.utilization, INT32_MAX)
     said: Object = {"name": name, "current": current}
     if "container" in source:
         said["container"] = source["container"]

@@ -59,6 +59,32 @@ def workload_of(cache: Cache, namespace: str, reference: Mapping[str, Any]) -> S
     return ScaleTarget(resource, held, spec.get("replicas", 0), selector, selector_text(wanted, ""))
 
 
+class Selectors:
+    """The selectors of all autoscalers, each read once."""
+
+    def __init__(self, cache: Cache, autoscalers: Resource) -> None:
+        self._cache = cache
+        self._autoscalers = autoscalers
+        self._known: dict[str, dict[str, tuple[Selector, list[StoredObject]]]] = {}
+        """Those of a namespace: a selector by its text, and whose it is."""
+
+    def others(self, held: StoredObject, pods: Pods) -> list[str]:
+        """Other autoscalers that scale some of the same pods."""
+        if held.namespace not in self._known:
+            self._known[held.namespace] = self._read(held.namespace)
+        found = (own for selector, own in self._known[held.namespace].values() if pods.any_selected_by(selector))
+        return [one.name for own in found for one in own if one.uid != held.uid]
+
+    def _read(self, namespace: str) -> dict[str, tuple[Selector, list[StoredObject]]]:
+        found: dict[str, tuple[Selector, list[StoredObject]]] = {}
+        for one in self._cache.all(self._autoscalers, namespace):
+            target = one.object(self._autoscalers).get("spec", {}).get("scaleTargetRef", {})
+            workload = workload_of(self._cache, namespace, target)
+            if isinstance(workload, ScaleTarget) and workload.selector is not None:
+                found.setdefault(workload.selector_text, (workload.selector, []))[1].append(one)
+        return found
+
+
 async def pods_of(cache: Cache, namespace: str, selector: Selector) -> Pods:
     """The pods of a workload, as they are now; other work gets its turns meanwhile."""
     objects: list[Object] = []
