@@ -12,8 +12,10 @@ from typing import Any
 
 import pytest
 
+from situate.server.identity.secret_files import STAT_INTERVAL_S
 from situate.server.identity.users import UserDirectory
 from situate.web import models
+from situate.web import usage as usage_module
 from web.serving import WITHIN_S, PageWorld, first, page_world
 
 Test = Callable[[PageWorld], Awaitable[None]]
@@ -100,6 +102,7 @@ def test_a_users_own_token_logs_in_with_the_users_rights(tmp_path: Path) -> None
         async with world.visitor() as one:
             code, found = await one.post("/api/login", {"token": "nonsense"})
             assert code == 403
+            await asyncio.sleep(2 * STAT_INTERVAL_S)  # the server looks at the file this often
             code, found = await one.post("/api/login", {"token": token, "namespace": "shop"})
             assert (code, found["user"]) == (200, "carol")
             summary = await first(one, "summary", "summary")
@@ -250,11 +253,13 @@ async def _until(stream: AsyncIterator[tuple[str, Any]], name: str, holds: Calla
     raise AssertionError("the stream ended")
 
 
-def test_the_map_follows_the_cluster_by_changes(tmp_path: Path) -> None:
+def test_the_map_follows_the_cluster_by_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(usage_module, "USAGE_S", 0.1)
+
     async def test(world: PageWorld) -> None:
         async with world.person() as admin, aclosing(admin.events("map")) as events:
             stream = aiter(events)
-            every = await _until(stream, "map", lambda value: "rows" not in value)
+            every = await _until(stream, "map", lambda value: "used" in value)  # then nothing is laid out anew
             assert sorted(every["names"]) == ["node-1", "node-2", "node-3"]
             assert sorted(every["zones"]) == ["zone-1", "zone-2", "zone-3"]
             assert every["resources"] == ["cpu", "memory", "pods"]

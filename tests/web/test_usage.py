@@ -79,19 +79,13 @@ def test_what_is_seen(monkeypatch: pytest.MonkeyPatch, answers: list[bytes | int
     assert (found, api.left) == (seen, [])
 
 
-def definition() -> dict[str, Any]:
-    """On our own server a custom kind stands in for metrics-server."""
-    schema = {"type": "object", "properties": {"usage": {"type": "object", "additionalProperties": {"type": "string"}}}}
-    version = {"name": "v1beta1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
-    names = {"plural": "nodes", "singular": "nodemetrics", "kind": "NodeMetrics", "listKind": "NodeMetricsList"}
+def busy(cpu: str, memory: str) -> dict[str, Any]:
+    """A pod that is played to use this much."""
     return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {
-            "name": f"nodes.{GROUP}",
-            "annotations": {"api-approved.kubernetes.io": "unapproved, a stand-in for metrics-server"},
-        },
-        "spec": {"group": GROUP, "scope": "Cluster", "names": names, "versions": [version]},
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "busy", "annotations": {"situate.dev/usage": f"cpu={cpu},memory={memory}"}},
+        "spec": {"containers": [{"name": "c", "image": "i"}]},
     }
 
 
@@ -100,15 +94,15 @@ def test_use_is_on_the_map_beside_what_is_requested(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(usage_module, "USAGE_ABSENT_S", 0.1)
 
     async def test(world: PageWorld) -> None:
-        await world.api.send("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition())
+        code, _ = await world.api.send("POST", "/api/v1/namespaces/default/pods", busy("500m", "4Gi"))
+        assert code == 201
         async with (
             world.person() as admin,
             aclosing(admin.events("map", ("map",))) as events,
             asyncio.timeout(WITHIN_S),
         ):
-            await until_served(world)
             async for _, update in events:
-                if "used" in update:
+                if update.get("used", [[0]])[0] != [0]:
                     break
             assert update["used"] == [[125], [250]]
             _, node = await admin.get("/api/nodes/node-1")
@@ -119,11 +113,3 @@ def test_use_is_on_the_map_beside_what_is_requested(tmp_path: Path, monkeypatch:
             await test(world)
 
     asyncio.run(run())
-
-
-async def until_served(world: PageWorld) -> None:
-    while True:
-        code, _ = await world.api.send("POST", f"/apis/{GROUP}/v1beta1/nodes", metrics("node-1", "500m", "4Gi"))
-        if code == 201:
-            return
-        await asyncio.sleep(0.05)

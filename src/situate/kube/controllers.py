@@ -6,11 +6,11 @@ import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from situate.core.changes import Change, ObjectGone, ObjectSeen
 from situate.core.model.base import Model

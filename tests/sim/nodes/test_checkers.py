@@ -40,7 +40,7 @@ class Written:
         self.put(f"{kind}default/{name}", {"metadata": _owned("Deployment", owner), "spec": {field: size}})
 
     def pod(self, name: str, kind: str, owner: str, *, leaves: bool = False) -> None:
-        meta = {"uid": f"uid-{name}", **_owned(kind, owner)}
+        meta = {"namespace": "default", "uid": f"uid-{name}", **_owned(kind, owner)}
         if leaves:
             meta["deletionTimestamp"] = "2026-01-01T00:00:00Z"
         self.put(f"{PODS}default/{name}", {"metadata": meta, "spec": {}})
@@ -59,7 +59,7 @@ class Written:
         """Mark a pod for deletion that tolerates the loss of its node for `PATIENCE_S`."""
         toleration = {"key": UNREACHABLE, "tolerationSeconds": PATIENCE_S}
         spec = {"nodeName": node, "tolerations": [toleration]}
-        meta, key = {"uid": f"uid-{name}"}, f"{PODS}default/{name}"
+        meta, key = {"namespace": "default", "uid": f"uid-{name}"}, f"{PODS}default/{name}"
         self.put(key, {"metadata": meta, "spec": spec})
         condition = {"type": "DisruptionTarget", "reason": BY_TAINT}
         if announced_at is not None:

@@ -1,5 +1,6 @@
 """Selectors of devices: expressions over one variable, `device`, as dynamic resource allocation defines it."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -21,6 +22,9 @@ from situate.core.cel.values import EMPTY_MAP, MapValue, OptionalValue, StringMa
 COST_LIMIT: Final = 1_000_000
 # The longest list that `includes` searches: the attribute values that a device may have.
 MAX_INCLUDES: Final = 48
+
+_CHANGED_OR_SEEN: Final = re.compile(r"\b(?:add|sub|isInteger|asInteger)\b")
+"""In an expression with one of these functions it may be seen that quantities change while it is evaluated."""
 
 
 class Version(str):
@@ -50,11 +54,13 @@ class DeviceView:
 class DeviceSelector:
     """A compiled selector."""
 
-    __slots__ = ("_dynamic", "_expression")
+    __slots__ = ("_changes_quantities", "_dynamic", "_expression")
 
-    def __init__(self, expression: Expression, dynamic: bool) -> None:
+    def __init__(self, expression: Expression, dynamic: bool, changes_quantities: bool) -> None:
+        """`changes_quantities`: capacities of a device may be others after an evaluation, or during it."""
         self._expression = expression
         self._dynamic = dynamic
+        self._changes_quantities = changes_quantities
 
     def matches(self, device: DeviceView) -> bool:
         """Whether the device matches; raises EvaluationError."""
@@ -62,7 +68,10 @@ class DeviceSelector:
 
     def evaluate(self, device: DeviceView, limit: int = COST_LIMIT) -> tuple[bool, int]:
         """Whether the device matches, and what it cost to find out; raises EvaluationError."""
-        variables = _variables(device, self._dynamic)
+        if self._changes_quantities:
+            variables = _make_variables(device, self._dynamic)
+        else:
+            variables = _variables(device, self._dynamic)
         if isinstance(variables, ErrorValue):
             raise EvaluationError(variables.message)
         value, cost = self._expression.evaluate(variables, limit)
@@ -80,7 +89,7 @@ def compile_selector(expression: str, *, dynamic_attributes: bool = False) -> De
         return f"must evaluate to bool or the unknown type, not {result}"
 
     compiled = compile_expression(expression, device_environment(dynamic_attributes), refuse)
-    return DeviceSelector(compiled, dynamic_attributes)
+    return DeviceSelector(compiled, dynamic_attributes, _CHANGED_OR_SEEN.search(expression) is not None)
 
 
 @cache
@@ -133,7 +142,7 @@ def _make_variables(device: DeviceView, dynamic: bool) -> dict[str, Value] | Err
     capacity: dict[str, dict[str, Value]] = {}
     for full_name, quantity in device.capacity.items():
         domain, name = _split(full_name, device.driver)
-        capacity.setdefault(domain, {})[name] = quantity
+        capacity.setdefault(domain, {})[name] = quantity.copy()
     fields: dict[str, Value] = {
         "driver": device.driver,
         "allowMultipleAllocations": device.allow_multiple_allocations,

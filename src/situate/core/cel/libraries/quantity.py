@@ -35,9 +35,12 @@ class Quantity(ExtensionValue):
     """`value * 10**scale`. `is_big` if Kubernetes would hold it as a decimal, which is never "an integer".
 
     A sum or difference is `computed`: cel-go finds nothing equal to one on the right of `==`.
+
+    It changes while an expression is evaluated, as in Go. Comparing with a decimal makes a decimal of it. A decimal and
+    what was computed from it share their digits: `add` and `sub` change both.
     """
 
-    __slots__ = ("computed", "is_big", "scale", "value")
+    __slots__ = ("_shared", "computed", "is_big", "scale", "value")
     type_name = "kubernetes.Quantity"
 
     def __init__(self, value: int, scale: int = 0, is_big: bool = False, computed: bool = False) -> None:
@@ -45,6 +48,21 @@ class Quantity(ExtensionValue):
         self.scale = scale
         self.is_big = is_big
         self.computed = computed
+        self._shared: list[Quantity] | None = None
+        """The decimals that share their digits, with this one."""
+
+    def copy(self) -> "Quantity":
+        """One that shares nothing."""
+        return Quantity(self.value, self.scale, self.is_big, self.computed)
+
+    def share(self, value: int, scale: int) -> "Quantity":
+        """A decimal that was computed from this one, and that this one is, too, from now on."""
+        made = Quantity(value, scale, is_big=True, computed=True)
+        shared = [self] if self._shared is None else self._shared
+        shared.append(made)
+        for each in shared:
+            each.value, each.scale, each._shared = value, scale, shared
+        return made
 
     @classmethod
     def parse(cls, text: str) -> "Quantity":
@@ -55,6 +73,11 @@ class Quantity(ExtensionValue):
         if not isinstance(other, Quantity) or other.computed:
             return no_such_overload()
         return self.compare(other) == 0
+
+    def ordered(self, other: "Quantity") -> int:
+        """`compare`, as the functions do it."""
+        self.is_big |= other.is_big
+        return self.compare(other)
 
     def compare(self, other: "Quantity") -> int:
         sign, other_sign = _sign(self.value), _sign(other.value)
@@ -140,20 +163,35 @@ def _parse_big(unscaled: int, power: int, base: int, fraction: int, negative: bo
 def _add(left: Quantity, right: Quantity, sign: int = 1) -> Quantity:
     value, scale = right.value * sign, right.scale
     if not left.is_big and not right.is_big:
-        if value == INT64_MAX + 1:
-            value = INT64_MIN  # Go's negation of the smallest integer is that integer
-        if value == 0:
-            return Quantity(left.value, left.scale, computed=True)
-        if left.value == 0:
-            return Quantity(value, scale, computed=True)
+        # Go's negation of the smallest integer is that integer.
+        small = _add_small(left, INT64_MIN if value == INT64_MAX + 1 else value, scale)
+        if small is not None:
+            return small
     low = min(left.scale, scale)
     if max(left.scale, scale) - low > _MAX_POWER:
         # Kubernetes would compute for hours; the larger is near enough.
         larger = left if left.scale > scale else Quantity(value, scale)
-        return Quantity(larger.value, larger.scale, is_big=True, computed=True)
+        return _decimal(left, larger.value, larger.scale)
     total = left.value * 10 ** (left.scale - low) + value * 10 ** (scale - low)
-    is_big = left.is_big or right.is_big or not INT64_MIN <= total <= INT64_MAX
-    return Quantity(total, low, is_big, computed=True)
+    return _decimal(left, total, low)
+
+
+def _decimal(left: Quantity, value: int, scale: int) -> Quantity:
+    """What was computed from `left`, as a decimal."""
+    return left.share(value, scale) if left.is_big else Quantity(value, scale, is_big=True, computed=True)
+
+
+def _add_small(left: Quantity, value: int, scale: int) -> Quantity | None:
+    """The sum in 64 bits; None if that, or what has to be computed for it, is out of range."""
+    if value == 0:
+        return Quantity(left.value, left.scale, computed=True)
+    if left.value == 0:
+        return Quantity(value, scale, computed=True)
+    low = min(left.scale, scale)
+    addends = left.value * 10 ** (left.scale - low), value * 10 ** (scale - low)
+    if all(INT64_MIN <= one <= INT64_MAX for one in (*addends, sum(addends))):
+        return Quantity(sum(addends), low, computed=True)
+    return None
 
 
 def _quantity(text: str) -> Any:
@@ -196,15 +234,15 @@ LIBRARY = Library(
         Function("sign", (overload("quantity_sign", (QUANTITY,), INT, lambda q: _sign(q.value)),), cost=one),
         Function(
             "isGreaterThan",
-            (member("quantity_is_greater_than", _TWO, BOOL, lambda q, other: q.compare(other) == 1),),
+            (member("quantity_is_greater_than", _TWO, BOOL, lambda q, other: q.ordered(other) == 1),),
             cost=one,
         ),
         Function(
             "isLessThan",
-            (member("quantity_is_less_than", _TWO, BOOL, lambda q, other: q.compare(other) == -1),),
+            (member("quantity_is_less_than", _TWO, BOOL, lambda q, other: q.ordered(other) == -1),),
             cost=one,
         ),
-        Function("compareTo", (member("quantity_compare_to", _TWO, INT, lambda q, other: q.compare(other)),), cost=one),
+        Function("compareTo", (member("quantity_compare_to", _TWO, INT, lambda q, other: q.ordered(other)),), cost=one),
         Function("asApproximateFloat", (member("quantity_get_float", (QUANTITY,), DOUBLE, _as_float),), cost=one),
         Function("asInteger", (member("quantity_get_int", (QUANTITY,), INT, _as_integer),), cost=one),
         Function(

@@ -143,6 +143,7 @@ def _float(clause: str, precision: int, value: Any, refused: FormatClauseError) 
     if isnan(value) or isinf(value):
         special = "NaN" if isnan(value) else "∞" if value > 0 else "-∞"
         return special.rjust(precision) if clause == "e" else special
+    value += 0.0  # zero has no sign
     if clause == "f":
         return f"{value:,.{precision}f}"
     mantissa, _, exponent = f"{value:.6e}".partition("e")

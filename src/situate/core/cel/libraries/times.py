@@ -20,7 +20,7 @@ _UNITS = {
 }  # fmt: skip
 _PART = re.compile(r"([0-9]*)(?:\.([0-9]*))?(ns|us|\u00b5s|\u03bcs|ms|s|m|h)", re.ASCII)
 _TIMESTAMP = re.compile(
-    r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})(?:[.,]([0-9]+))?"
+    r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{1,2}):([0-9]{2}):([0-9]{2})(?:[.,]([0-9]+))?"
     r"(?:(Z)|([+-])([0-9]{2}):([0-9]{2}))",
     re.ASCII,
 )
@@ -55,7 +55,7 @@ def parse_duration(text: str) -> int | None:
 
 
 def parse_timestamp(text: str) -> TimestampValue | None:
-    """RFC 3339 as Go reads it."""
+    """RFC 3339 as Go reads it: the hour may have one digit."""
     found = _TIMESTAMP.fullmatch(text)
     if found is None:
         return None
