@@ -2,9 +2,12 @@
 
 from typing import Any
 
+import pytest
+
 from server.admission.test_validating_policies import API, RULE, given
 from server.registry.stories import World, config_map, no
 from situate.server.requests import Object
+from situate.wire.patching import json_patched
 
 
 def policy(*expressions: str, name: str = "m", **spec: Any) -> Object:
@@ -47,6 +50,27 @@ def test_a_policy_that_changed_the_object_is_asked_again_if_it_wants_to_be() -> 
 
     counting = "Object{data: Object.data{count: string(int(object.data.count) + 1)}}"
     given(policy(counting, reinvocationPolicy="IfNeeded"), binding())(story)
+
+
+def test_a_patch_that_tests_for_what_is_not_so_changes_nothing_and_each_test_is_made_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: list[int] = []
+
+    def count(obj: Object, operations: Any) -> Object:
+        made.append(len(operations))
+        return json_patched(obj, operations)
+
+    monkeypatch.setattr("situate.server.admission.policies.mutating.json_patched", count)
+
+    async def story(here: World) -> None:
+        stored = await here.create(config_map("c") | {"data": {str(number): "1" for number in range(500)}})
+        assert set(stored["data"].values()) == {"1"}
+        assert sum(made) == 502
+
+    tests = "object.data.map(k, JSONPatch{op: 'test', path: '/data/' + k, value: '1'})"
+    last = "JSONPatch{op: 'add', path: '/data/0', value: '2'}, JSONPatch{op: 'test', path: '/data/1', value: '2'}"
+    given(policy(f"[] + {tests} + [{last}]"), binding())(story)
 
 
 def test_a_mutation_cannot_take_an_object_somewhere_else() -> None:

@@ -5,7 +5,7 @@ bytes and depth; defaults, validation and dry run are the server's.
 """
 
 from situate.wire.patching.apply import LAST_APPLIED, CustomMerge, FieldWriter, applied, updated
-from situate.wire.patching.errors import ApplyConflictError, Conflict, PatchError
+from situate.wire.patching.errors import ApplyConflictError, Conflict, PatchError, UnmetTestError
 from situate.wire.patching.json_patch import MAX_OPERATIONS, json_patched
 from situate.wire.patching.merge import merge_patched
 from situate.wire.patching.owned import without_nulls
@@ -21,6 +21,7 @@ __all__ = [
     "PatchError",
     "MergeSchema",
     "FieldWriter",
+    "UnmetTestError",
     "applied",
     "json_patched",
     "merge_patched",

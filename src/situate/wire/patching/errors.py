@@ -18,6 +18,10 @@ class PatchError(ValueError):
         self.status = status
 
 
+class UnmetTestError(PatchError):
+    """An operation `test` of a JSON patch tests for what is not so."""
+
+
 class Conflict(NamedTuple):
     """A field of another manager that would change."""
 

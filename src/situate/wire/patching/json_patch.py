@@ -6,7 +6,7 @@ from typing import Any, Final
 import jsonpatch
 import msgspec
 
-from situate.wire.patching.errors import BAD_REQUEST, TOO_LARGE, UNPROCESSABLE, PatchError
+from situate.wire.patching.errors import BAD_REQUEST, TOO_LARGE, UNPROCESSABLE, PatchError, UnmetTestError
 
 MAX_OPERATIONS: Final = 10_000
 MAX_COPIED_BYTES: Final = 128 * 1024
@@ -49,7 +49,8 @@ def json_patched(target: dict[str, Any], operations: Any) -> dict[str, Any]:
             TypeError,
             AttributeError,
         ) as error:
-            raise PatchError(_problem(operation, error), UNPROCESSABLE) from error
+            failure = UnmetTestError if operation.get("op") == "test" else PatchError
+            raise failure(_problem(operation, error), UNPROCESSABLE) from error
     if not isinstance(result, dict):
         raise PatchError("the patched document is not an object", UNPROCESSABLE)
     return result

@@ -37,7 +37,7 @@ from situate.server.registry.cache import Cache
 from situate.server.registry.user_admission import AdmissionRequest, Operation
 from situate.server.requests import Object
 from situate.server.resources import BY_KIND, Resource
-from situate.wire.patching import MergeSchema, PatchError, json_patched, merge_schema
+from situate.wire.patching import MergeSchema, PatchError, UnmetTestError, json_patched, merge_schema
 from situate.wire.patching.owned import merged
 from situate.wire.schema import Decoded, DecodeError, decode
 
@@ -171,10 +171,10 @@ def _patched(obj: Object, found: Value, form: _Form) -> Object:
         if isinstance(one, ObjectValue) and isinstance(value := one.names.get("value"), ObjectValue):
             _check_names(value)
         operations.append(to_json(one))
-    if _fails_test(obj, operations):
-        return obj
     try:
         after = json_patched(obj, operations)
+    except UnmetTestError:  # then the patch changes nothing
+        return obj
     except PatchError as error:
         raise MutationError(f"JSON Patch: {error}") from None
     try:
@@ -184,22 +184,6 @@ def _patched(obj: Object, found: Value, form: _Form) -> Object:
     if decoded.problems and not form.is_custom:
         raise _internal(f"strict decoding error: {', '.join(decoded.problems)}")
     return decoded.object
-
-
-def _fails_test(obj: Object, operations: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether an operation tests for what is not so: then the patch changes nothing."""
-    for at, one in enumerate(operations):
-        if one.get("op") != "test":
-            continue
-        try:
-            json_patched(obj, [*operations[:at]])
-        except PatchError:
-            return False
-        try:
-            json_patched(obj, [*operations[: at + 1]])
-        except PatchError:
-            return True
-    return False
 
 
 def _check_names(value: Value) -> None:
