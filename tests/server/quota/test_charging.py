@@ -1,6 +1,7 @@
 """ResourceQuotas: what is refused, in kube-apiserver's words, and that no account is ever overspent."""
 
 import asyncio
+from itertools import count
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from server.registry.stories import ANN, POD, World, namespace, no, pod, tell
 from situate.server.admission.chain import chain
 from situate.server.errors import StatusError
+from situate.server.placing.bind_transaction import BindTransactions
 from situate.server.quota.settling import QuotaSettling, settle
 from situate.server.registry.batch import Creation
 from situate.server.requests import Object, Target
@@ -37,6 +39,25 @@ async def begin(world: World, *quotas: Object) -> None:
 
 async def used(world: World, name: str = "q") -> Any:
     return (await world.get(QUOTA, name))["status"]["used"]
+
+
+def test_a_pod_that_names_a_missing_node_does_not_come_around_the_quota() -> None:
+    """It has failed from the beginning, and what has failed is not counted."""
+
+    async def story(world: World) -> None:
+        await begin(world, quota(hard={"pods": "1"}))
+        failed = await world.create(pod("a", "gone"))
+        assert failed["status"]["phase"] == "Failed"
+        assert await used(world) == {"pods": "0"}
+        await world.create(pod("b"))
+        code, _, text = await no(world.create(pod("c", "gone")))
+        assert (code, text) == (
+            403,
+            'pods "c" is forbidden: exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1',
+        )
+
+    numbers = count()
+    tell(story, admission=chain, extension=BindTransactions(lambda: 0, lambda: str(next(numbers))))
 
 
 def test_a_pod_beyond_the_quota_is_refused_and_one_within_is_counted() -> None:

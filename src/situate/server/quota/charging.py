@@ -79,6 +79,10 @@ class QuotaAccounts:
                 found.append(Charge(held.name, delta))
         return found
 
+    def check(self, target: Target, new: Object) -> None:
+        """Raises 403 if a quota has no room for a new object, which is not charged."""
+        self.write(target, self.charges(target, None, new), new, [], [], checked=True)
+
     def write(
         self,
         target: Target,

@@ -56,7 +56,9 @@ async def commit(
     key = key_of(target.resource, target.namespace, name)
     if new is not None and context.extension is not None and target.resource.stored_as in EXTENDED:
         settled = context.extension.settled(context.cache, target.resource, old, new)
-        if settled is not new:
+        if settled is not new:  # a quota has no say in what it has become, but in what was asked for
+            if old is None and context.quotas.limits(target):
+                context.quotas.check(target, new)
             new, value = settled, None
     guards: list[Guard] = [At(key, Revision(before.revision) if before else ABSENT)]
     if unchanged is not None:
