@@ -189,9 +189,32 @@ def test_of_a_shared_claim_the_last_pod_gives_the_devices_back() -> None:
     assert held["metadata"]["finalizers"] == [FINALIZER]
     world.patch("Pod", "b", {"status": {"phase": "Failed"}})
     world.settle()
-    held = world.find("ResourceClaim", "shared")
-    assert held["status"] == {}
-    assert "finalizers" not in held["metadata"]
+    assert world.find("ResourceClaim", "shared")["status"] == {}
+
+
+class Protected(Driven):
+    """Whoever deletes a claim at any moment must not take its devices from a pod for which it was just reserved."""
+
+    def put(self, body: Raw) -> Raw:
+        meta = body["metadata"]
+        is_kept = body["kind"] == "ResourceClaim" and "deletionTimestamp" not in meta
+        if is_kept and "allocation" in body.get("status", {}):
+            assert FINALIZER in meta.get("finalizers", ()), meta["name"]
+        return super().put(body)
+
+
+@pytest.mark.parametrize("claims", [BY_NAME, BY_TEMPLATE], ids=["shared", "generated"])
+def test_a_claim_with_devices_can_never_be_deleted_at_once(claims: tuple[Raw, ...]) -> None:
+    world = Protected()
+    world.create(claim())
+    world.create(claim_template())
+    user = world.create(pod("p", claims, nodeName="n0"))
+    world.settle()
+    for one in world.all("ResourceClaim"):
+        allocated(world, one["metadata"]["name"], user)
+    world.patch("Pod", "p", {"status": {"phase": "Succeeded"}})
+    world.settle()
+    assert [one["status"] for one in world.all("ResourceClaim")] == [{}]
 
 
 def test_an_allocated_claim_that_nobody_ever_used_stays_allocated() -> None:

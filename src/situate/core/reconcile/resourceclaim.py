@@ -5,8 +5,8 @@ reserves allocated claims for a pod that is bound without a scheduler's help. `r
 drops the reservations of pods that are over, takes back the devices when nobody uses them any more, and deletes a claim
 that was made for a pod which is over. That includes the claim that a scheduler makes for a pod's extended resources.
 
-A claim loses its finalizer before its allocation. In the other order, a claim with the finalizer and without devices
-could be one that a scheduler is about to allocate.
+An allocated claim keeps its finalizer until it is being deleted and nobody uses it: a scheduler may reserve it for
+another pod at any moment. A claim that was given back keeps it, too: a scheduler may be about to allocate it.
 """
 
 from __future__ import annotations
@@ -175,20 +175,18 @@ def resource_claim(claim: ManagedResourceClaim, objects: ObjectLister, _now: Mil
     """The caller confirms first that the pods which `unseen_pods` names are gone."""
     meta, holders = claim.metadata, claim.status.reserved_for
     kept = [one for one in holders if not _is_over(one, meta.namespace, objects)]
-    protected, ending = FINALIZER in meta.finalizers, meta.deletion_timestamp is not None
-    released = len(kept) < len(holders)
-    unneeded = not kept and _owner_is_over(claim, objects)
+    ending = meta.deletion_timestamp is not None
     effects: list[Effect] = []
-    if protected and not kept and (released or ending or unneeded):
+    if not kept and not ending and _owner_is_over(claim, objects):
+        effects.append(DeleteObject(ref_of(claim)))
+    elif not kept and ending and FINALIZER in meta.finalizers:
         finalizers = [name for name in meta.finalizers if name != FINALIZER]
         effects.append(update_metadata(claim, {"finalizers": finalizers or None}))
-    elif released and (ending or not unneeded):
+    elif len(kept) < len(holders):
         patch: dict[str, Any] = {"reservedFor": [to_json(one) for one in kept] or None}
         if not kept:
             patch |= {"allocation": None, "devices": None}
         effects.append(PatchStatus(ref_of(claim), meta.resource_version, patch))
-    if unneeded and not ending:
-        effects.append(DeleteObject(ref_of(claim)))
     return ReconcileResult(tuple(effects))
 
 
