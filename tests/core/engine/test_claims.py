@@ -173,6 +173,22 @@ def test_a_claim_that_an_earlier_scheduler_left_for_one_pod_is_deleted_and_other
     assert [again.pod.name for again in of_kind(effects, BindClaims)] == ["p"]
 
 
+def test_of_two_claims_that_were_left_for_one_pod_both_are_deleted() -> None:
+    """A scheduler was killed after its request was sent; the next one made a claim, too, and failed."""
+    served = ObjectSeen(device_class(extendedResourceName="example.com/gpu"))
+    room: list[Change] = [NodeSeen(node("n1")), ObjectSeen(slice_of("n1", device("g")))]
+    [ask] = of_kind(engine(served, *room).step(1, [PodSeen(extended_pod("p"))]), BindClaims)
+    newer = created(ask, 6)
+    meta = replace(newer.metadata, name="p-extended-resources-y", resource_version="5")
+    older = replace(newer, metadata=meta, status=ResourceClaimStatus())
+    one = engine(served, *room, ObjectSeen(older), ObjectSeen(newer))
+    one.step(1, [PodSeen(extended_pod("p"))])
+    effects = one.step(2, [ObjectGone(newer)]) + one.step(20_000, [])
+    assert [release.claim for release in of_kind(effects, ReleaseClaim)] == [older.metadata.name]
+    effects = one.step(20_001, [ObjectGone(older)]) + one.step(40_000, [])
+    assert [again.pod.name for again in of_kind(effects, BindClaims)] == ["p"]
+
+
 def extended_pod(name: str) -> Pod:
     asked = ResourceRequirements(requests={"example.com/gpu": "1"})
     spec = PodSpec(scheduler_name="default-scheduler", containers=(Container(name="c", resources=asked),))

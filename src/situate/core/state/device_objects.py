@@ -51,8 +51,9 @@ class DeviceObjects:
         self.inventory = Inventory()
         self.allocated = AllocatedDevices()
         self.extended = ExtendedResources()
-        self.extended_claims: dict[tuple[str, str], tuple[str, str]] = {}
-        """(namespace, uid of a pod) -> the claim that was made for its extended resources."""
+        self.extended_claims: dict[tuple[str, str], dict[tuple[str, str], None]] = {}
+        """(namespace, uid of a pod) -> the claims that were made for its extended resources: more than one if earlier
+        attempts left some."""
         self.in_flight: dict[tuple[str, str], None] = {}
         """Claims whose devices are decided and not written yet: other pods have to wait."""
         self.version = 0
@@ -185,9 +186,12 @@ class DeviceObjects:
             owner = controller_of(claim.metadata)
             if owner is not None:
                 key, name = (claim.metadata.namespace, owner.uid), (claim.metadata.namespace, claim.metadata.name)
+                made = self.extended_claims.setdefault(key, {})
                 if present:
-                    self.extended_claims[key] = name
-                elif self.extended_claims.get(key) == name:
+                    made[name] = None
+                else:
+                    made.pop(name, None)
+                if not made:
                     del self.extended_claims[key]
 
 

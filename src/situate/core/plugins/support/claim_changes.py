@@ -60,9 +60,8 @@ def released_devices(cluster: Cluster, pod: Pod) -> list[ClaimChange]:
             continue
         kept = replace(claim, status=replace(claim.status, reserved_for=others)) if others else cleared(claim)
         changes.append((claim, kept))
-    extended = devices.extended_claims.get((pod.metadata.namespace, pod.metadata.uid))
-    if extended is not None and extended in devices.claims:
-        changes.append((devices.claims[extended], None))
+    made = devices.extended_claims.get((pod.metadata.namespace, pod.metadata.uid), {})
+    changes += ((devices.claims[name], None) for name in made)
     return changes
 
 

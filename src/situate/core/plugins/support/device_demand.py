@@ -110,8 +110,8 @@ def demand_of(pod: PodClass, view: View) -> Demand | Refusal | Failure | None:
     specs = tuple(devices.spec_id(claim.spec) for claim in pending)
     left_over = None
     if extended and devices.extended_claims:
-        found = devices.extended_claims.get((pod.namespace, pod.pod.metadata.uid))
-        left_over = None if found is None else devices.claims.get(found)
+        made = devices.extended_claims.get((pod.namespace, pod.pod.metadata.uid), {})
+        left_over = next((devices.claims[name] for name in made), None)
     return Demand(pod, tuple(claims), pending, specs, extended, left_over)
 
 
