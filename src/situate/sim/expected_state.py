@@ -213,7 +213,8 @@ class ExpectedState:
         self.pods[key] = pod
         if pod.spec.node_name:
             pending = self._forget(key)
-            if pending is not None and pending.claims_pending and pending.node != pod.spec.node_name:
+            elsewhere = pending is not None and pending.node != pod.spec.node_name
+            if pending is not None and pending.claims_pending and (elsewhere or "" in self.assumed_claims.names(key)):
                 self._give_back_devices(pending.ref)
             self.extender_calls.forget(pod.metadata.uid)
             self.nominated.pop(key, None)

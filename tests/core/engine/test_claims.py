@@ -189,6 +189,65 @@ def test_of_two_claims_that_were_left_for_one_pod_both_are_deleted() -> None:
     assert [again.pod.name for again in of_kind(effects, BindClaims)] == ["p"]
 
 
+@pytest.mark.parametrize("by", ["us", "another scheduler"])
+def test_a_pod_for_all_devices_that_are_not_used_up_is_woken_when_a_share_is_taken(by: str) -> None:
+    """The device of which it gets a share itself counts no longer among those of which it must have everything."""
+    memory = {"memory": {"value": "2"}}
+    shared = [device(name, allowMultipleAllocations=True, capacity=memory) for name in ("g", "h")]
+    one = engine(NodeSeen(node("n1")), ObjectSeen(slice_of("n1", *shared)))
+    share = exactly(capacity={"requests": {"memory": "1"}})
+    own = [ObjectSeen(claim("p-share", share)), ObjectSeen(claim("p-all", exactly(count=0, allocationMode="All")))]
+    assert not of_kind(one.step(1, [*own, PodSeen(pod_with("p", "p-share", "p-all"))]), BindClaims)
+    theirs, user = ObjectSeen(claim("q-c", share)), PodSeen(pod_with("q", "q-c"))
+    if by == "us":
+        effects = one.step(2, [theirs, user])
+    else:
+        elsewhere = engine(NodeSeen(node("n1")), ObjectSeen(slice_of("n1", *shared)))
+        [ask] = of_kind(elsewhere.step(1, [theirs, user]), BindClaims)
+        one.step(2, [theirs])
+        effects = one.step(3, [ObjectSeen(written(ask, claim("q-c", share), 9))])
+    effects += one.step(20_000, [])
+    assert [ask.pod.name for ask in of_kind(effects, BindClaims)] == (["q", "p"] if by == "us" else ["p"])
+
+
+def test_pods_that_share_a_claim_are_not_tried_again_before_its_devices_are_written() -> None:
+    shared = device("g", allowMultipleAllocations=True, capacity={"memory": {"value": "2"}})
+    one = engine(NodeSeen(node("n1")), ObjectSeen(slice_of("n1", shared)))
+    claims = [ObjectSeen(claim("c", exactly())), ObjectSeen(claim("large", exactly(count=5)))]
+    one.step(1, [*claims, PodSeen(pod_with("q", "c", "large"))])
+    [ask] = of_kind(one.step(2, [PodSeen(pod_with("p", "c"))]), BindClaims)
+    waiting = one.queue.get("default/q")
+    assert waiting is not None
+    assert (waiting.state, waiting.attempts) == (QueueState.UNSCHEDULABLE, 1)
+    one.step(3, [ClaimsBound(ask.pod, ask.attempt)])
+    assert (waiting.state, waiting.attempts) == (QueueState.UNSCHEDULABLE, 2)
+
+
+def test_a_claim_that_another_scheduler_gives_other_devices_frees_those_that_we_chose() -> None:
+    one = engine(NodeSeen(node("n1")), ObjectSeen(slice_of("n1", device("g"))))
+    _, known, _ = one_claim(one)
+    elsewhere = engine(NodeSeen(node("n2")), ObjectSeen(slice_of("n2", device("h"))))
+    _, _, theirs = one_claim(elsewhere)
+    assert not of_kind(one.step(2, pod_and_claim("q")), BindClaims)
+    meta = replace(known.metadata, resource_version="9")
+    effects = one.step(3, [ObjectSeen(replace(theirs, metadata=meta))]) + one.step(20_000, [])
+    assert [ask.pod.name for ask in of_kind(effects, BindClaims)] == ["q"]
+
+
+def test_a_claim_that_another_scheduler_made_for_extended_resources_does_not_free_what_we_chose() -> None:
+    served = ObjectSeen(device_class(extendedResourceName="example.com/gpu"))
+    one = engine(served, NodeSeen(node("n1")), ObjectSeen(slice_of("n1", device("g"))))
+    elsewhere = engine(served, NodeSeen(node("n1")), ObjectSeen(slice_of("n1", device("h"))))
+    [ask] = of_kind(one.step(1, [PodSeen(extended_pod("p"))]), BindClaims)
+    [asked] = of_kind(elsewhere.step(1, [PodSeen(extended_pod("p"))]), BindClaims)
+    effects = one.step(2, [ObjectSeen(created(asked, 5)), PodSeen(extended_pod("q"))]) + one.step(20_000, [])
+    assert not of_kind(effects, BindClaims), "g may be written for p at any moment"
+    pod = extended_pod("p")
+    one.step(20_001, [PodSeen(replace(pod, spec=replace(pod.spec, node_name="n1")))])
+    effects = one.step(20_002, [ClaimsFailed(ask.pod, ask.attempt, "the pod has a node")]) + one.step(40_000, [])
+    assert [again.pod.name for again in of_kind(effects, BindClaims)] == ["q"]
+
+
 def extended_pod(name: str) -> Pod:
     asked = ResourceRequirements(requests={"example.com/gpu": "1"})
     spec = PodSpec(scheduler_name="default-scheduler", containers=(Container(name="c", resources=asked),))

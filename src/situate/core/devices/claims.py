@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from situate.core.devices.inventory import NodeFacts, selects
 from situate.core.model.devices import (
     AllocatedDeviceStatus,
+    AllocationResult,
     DeviceCondition,
     DeviceRequestAllocationResult,
     ResourceClaim,
@@ -112,6 +113,21 @@ def _statuses(
 ) -> list[AllocatedDeviceStatus]:
     wanted = (result.driver, result.pool, result.device)
     return [one for one in devices if (one.driver, one.pool, one.device) == wanted]
+
+
+def has_shares(claim: ResourceClaim) -> bool:
+    """Whether a claim has devices that others may use, too."""
+    allocation = claim.status.allocation
+    return allocation is not None and any(one.share_id is not None for one in allocation.devices.results)
+
+
+def is_same(one: AllocationResult, other: AllocationResult) -> bool:
+    """Whether two allocations give the same devices. The server may write amounts in another form."""
+    return [_device(each) for each in one.devices.results] == [_device(each) for each in other.devices.results]
+
+
+def _device(one: DeviceRequestAllocationResult) -> tuple[str | None, ...]:
+    return one.request, one.driver, one.pool, one.device, one.share_id
 
 
 def can_be_deallocated(claim: ResourceClaim, pod_uid: str) -> bool:

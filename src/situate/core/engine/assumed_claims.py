@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
+from situate.core.devices.claims import is_same
 from situate.core.devices.extended import CLAIM_ANNOTATION, IN_MEMORY_NAME
 from situate.core.model.devices import AllocationResult, ResourceClaim, ResourceClaimConsumerReference
 from situate.core.model.meta import ObjectMeta, controller_of, is_older
@@ -102,8 +103,7 @@ class AssumedClaims:
 
     def names(self, key: str) -> tuple[str, ...]:
         """The claims of a pod as UnreserveClaims names them."""
-        created = self._to_create.values()
-        return tuple("" if name in created else name[1] for name in self._of_pod.get(key, ()))
+        return tuple("" if name.startswith(IN_MEMORY_NAME) else name for _, name in self._of_pod.get(key, ()))
 
     def give_back(self, key: str) -> Iterator[tuple[ResourceClaim, ResourceClaim | None]]:
         """The bind failed, or the pod is gone: its claims as they were here, and as they were last seen."""
@@ -191,15 +191,19 @@ class AssumedClaims:
         owner = controller_of(item.metadata)
         if owner is None or item.metadata.annotations.get(CLAIM_ANNOTATION) != "true":
             return
-        if item.status.allocation is None:
-            return  # its devices are not written yet
-        name = self._to_create.pop((item.metadata.namespace, owner.uid), None)
+        name = self._to_create.get((item.metadata.namespace, owner.uid))
         assumed = None if name is None else self._cluster.objects.devices.claims.get(name)
-        if name is not None:
-            self._drop(name)
-        if assumed is not None:
-            self._cluster.forget_object(assumed)
+        if name is None or assumed is None or not _has_devices_of(item, assumed):
+            return  # its devices are not written yet, or another scheduler made it
+        del self._to_create[item.metadata.namespace, owner.uid]
+        self._drop(name)
+        self._cluster.forget_object(assumed)
 
     def _drop(self, name: tuple[str, str]) -> None:
         self._assumed.pop(name, None)
         self._cluster.objects.devices.in_flight.pop(name, None)
+
+
+def _has_devices_of(claim: ResourceClaim, other: ResourceClaim) -> bool:
+    has, wanted = claim.status.allocation, other.status.allocation
+    return has is not None and wanted is not None and is_same(has, wanted)

@@ -22,7 +22,7 @@ from situate.core.engine.metrics import BindingResult
 from situate.core.engine.node_selection import NodeSelection
 from situate.core.engine.state import EngineState
 from situate.core.engine.timers import Timer
-from situate.core.engine.wake_events import object_events, pod_came, pod_left
+from situate.core.engine.wake_events import object_events, pod_came, pod_left, shares_taken
 from situate.core.place.bind_annotations import BindAnnotations, bind_annotations, with_annotations
 from situate.core.plugins.support.device_demand import NO_DEVICES, DeviceDecision
 from situate.core.queue.queued_pod import QueuedPod, QueueState
@@ -114,6 +114,7 @@ class BindingCycle:
         reservation.claims_pending, reservation.asked_ms = True, state.now
         reservation.claims = tuple(claim.name for claim in claims) + (() if create is None else ("",))
         state.assumed_claims.take(entry.key, entry.pod.metadata, devices)
+        state.events += shares_taken(devices.allocations, state.cluster.objects)
         self._writing[entry.ref.uid] = entry.attempts
         state.effects.append(BindClaims(entry.ref, reservation.node, entry.attempts, claims, create))
         due_ms = state.now + within_ms + VOLUMES_ANSWER_MS
@@ -279,7 +280,9 @@ class BindingCycle:
         reservation = self._state.reservations.pop(key, None)
         if reservation is not None and reservation.asked and reservation.node == node:
             self._scheduled(reservation)  # the answer to the bind comes later, and is ignored
-        if reservation is not None and reservation.claims_pending and reservation.node != node:
+        if reservation is None or not reservation.claims_pending:
+            return
+        if reservation.node != node or "" in reservation.claims:  # somebody else bound it, perhaps with other devices
             self._state.effects.append(UnreserveClaims(reservation.entry.ref, reservation.claims))
             self._unreserve_devices(reservation.entry.ref)
 

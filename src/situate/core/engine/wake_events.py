@@ -6,9 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
+from msgspec.structs import replace
+
 from situate.core.contract import Wake, WakeEvent
+from situate.core.devices.claims import has_shares
 from situate.core.model.base import EMPTY, Labels
-from situate.core.model.devices import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
+from situate.core.model.devices import AllocationResult, DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
 from situate.core.model.latency import LatencyTable
 from situate.core.model.named import NamedObject
 from situate.core.model.node import Node
@@ -191,6 +194,16 @@ def object_events(before: NamedObject | None, after: NamedObject | None, objects
     kind = deleted if after is None else added if before is None else changed
     if kind is not None:
         yield WakeEvent(kind, item=item, item_before=None if after is None else before, objects=objects)
+
+
+def shares_taken(
+    allocations: Iterable[tuple[ResourceClaim, AllocationResult]], objects: ObjectTable
+) -> Iterator[WakeEvent]:
+    """Claims get shares of devices, which are not written yet. Nobody waits for devices that are taken whole."""
+    for before, allocation in allocations:
+        after = replace(before, status=replace(before.status, allocation=allocation))
+        if has_shares(after):
+            yield WakeEvent(Wake.RESOURCE_CLAIM_UPDATED, item=after, item_before=before, objects=objects)
 
 
 def _labels(item: NamedObject | None) -> Labels:

@@ -95,7 +95,7 @@ class DynamicResources:
         return Searching(selector_compiler(self.rules), self.rules, self.work)
 
     def wakes(self, pod: PodClass, event: WakeEvent) -> bool:
-        return device_hint(pod, event)
+        return device_hint(pod, event, self.rules)
 
     def check(self, pod: PodClass, view: View) -> Verdict:
         demand = demand_of(pod, view)

@@ -20,9 +20,9 @@ from typing import Final
 from uuid import uuid4
 
 from situate.core.changes import ClaimsBound, ClaimsFailed, PodRef
-from situate.core.devices.claims import binding_failure, is_prepared
+from situate.core.devices.claims import binding_failure, is_prepared, is_same
 from situate.core.effects import BindClaims, ClaimToBind, ClaimToCreate, ReleaseClaim, UnreserveClaims
-from situate.core.model.devices import AllocationResult, DeviceRequestAllocationResult, ResourceClaim
+from situate.core.model.devices import ResourceClaim
 from situate.core.model.timestamp import epoch_ms
 from situate.loop.logs import Log
 from situate.loop.scheduling.claim_changes import (
@@ -254,12 +254,12 @@ class ClaimBinder:
         if one.allocation is None:
             known = binding.known.get(one.name)
             had = status.allocation if known is None else known.status.allocation
-            if status.allocation is None or had is None or not _is_same(had, status.allocation):
+            if status.allocation is None or had is None or not is_same(had, status.allocation):
                 raise ClaimError(DEALLOCATED.format(meta.namespace, meta.name))
             return is_ours
         if status.allocation is None:
             return False
-        if written and is_ours and _is_same(one.allocation, status.allocation):
+        if written and is_ours and is_same(one.allocation, status.allocation):
             return True  # the write whose answer was lost
         raise ClaimError(ALLOCATED.format(meta.namespace, meta.name))
 
@@ -418,15 +418,6 @@ class ClaimBinder:
                 break
             pause_s = await self._pause(pause_s)
         raise ClaimError(problem)
-
-
-def _is_same(one: AllocationResult, other: AllocationResult) -> bool:
-    """Whether two allocations give the same devices. The server may write amounts in another form."""
-    return [_device(each) for each in one.devices.results] == [_device(each) for each in other.devices.results]
-
-
-def _device(one: DeviceRequestAllocationResult) -> tuple[str | None, ...]:
-    return one.request, one.driver, one.pool, one.device, one.share_id
 
 
 def _doing(one: ClaimToBind, claim: ResourceClaim, problem: str) -> str:

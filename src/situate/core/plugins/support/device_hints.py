@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from situate.core.contract import Wake, WakeEvent
-from situate.core.devices.claims import ClaimProblemError, pod_claims
-from situate.core.model.devices import ResourceClaim
+from situate.core.devices.claims import ClaimProblemError, has_shares, is_same, pod_claims
+from situate.core.devices.requests import alternatives
+from situate.core.model.devices import ALL, ResourceClaim
 from situate.core.model.meta import controller_of
 from situate.core.state.classes import PodClass
+from situate.core.versions import DeviceRules
 
 
-def device_hint(pod: PodClass, event: WakeEvent) -> bool:
+def device_hint(pod: PodClass, event: WakeEvent, rules: DeviceRules) -> bool:
     match event.kind:
         case Wake.RESOURCE_CLAIM_ADDED | Wake.RESOURCE_CLAIM_UPDATED:
-            return _after_claim(pod, event)
+            return _after_claim(pod, event, rules)
         case Wake.RESOURCE_CLAIM_DELETED:
             return isinstance(event.item, ResourceClaim) and _after_deletion(pod, event.item)
         case Wake.POD_RESOURCE_CLAIMS:
@@ -27,19 +29,32 @@ def _after_deletion(pod: PodClass, gone: ResourceClaim) -> bool:
     return gone.status.allocation is not None or (owner is not None and owner.uid == pod.pod.metadata.uid)
 
 
-def _after_claim(pod: PodClass, event: WakeEvent) -> bool:
-    """A claim that gives devices back helps anybody; any other helps only the pods that name it."""
+def _after_claim(pod: PodClass, event: WakeEvent, rules: DeviceRules) -> bool:
+    """A claim that gives devices back helps anybody, and so does one that got others than it was about to get: another
+    scheduler was quicker. Any other helps the pods that name it, unless its devices are not written yet.
+
+    A claim that gets shares of devices may help a pod that asks for all devices: all that are not used up, in some
+    releases, so it may have the others now. Kubernetes has no hint for this, and finds out after minutes.
+    """
     now, before = event.item, event.item_before
     claims = _claims_of(pod, event)
-    if claims is None:
+    if claims is None or not isinstance(now, ResourceClaim):
         return False
-    if not isinstance(now, ResourceClaim):
-        return False
-    if isinstance(before, ResourceClaim) and before.status.allocation is not None and now.status.allocation is None:
+    had, has = before.status.allocation if isinstance(before, ResourceClaim) else None, now.status.allocation
+    if had is not None and (has is None or not is_same(had, has)):
         return True
+    if had is None and not rules.all_includes_used_up and has_shares(now) and any(map(_asks_for_all, claims)):
+        return True
+    if event.objects is not None and (now.metadata.namespace, now.metadata.name) in event.objects.devices.in_flight:
+        return False
     if all(claim.metadata.uid != now.metadata.uid for claim in claims):
         return False
     return not isinstance(before, ResourceClaim) or before.status != now.status
+
+
+def _asks_for_all(claim: ResourceClaim) -> bool:
+    requests = claim.spec.devices.requests
+    return any(one.allocation_mode == ALL for request in requests for _, one in alternatives(request))
 
 
 def _claims_of(pod: PodClass, event: WakeEvent) -> list[ResourceClaim] | None:
