@@ -6,16 +6,19 @@ import base64
 import json
 import ssl
 from asyncio import StreamReader, StreamWriter
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
+from threading import current_thread, main_thread
 from typing import Any
 
 import pytest
 
 from server.registry.stories import ANN, CONFIG_MAP, LEASE, World, config_map, namespace, no, tell
+from situate.core.cel.values import Value
+from situate.server.admission.expressions import MatchCondition, unmet_condition
 from situate.server.admission.users import user_admission
 from situate.server.admission.webhooks import client as client_module
 from situate.server.admission.webhooks.client import CallError, WebhookClient
@@ -255,6 +258,28 @@ def test_a_wrong_webhook_can_always_be_removed_and_does_not_stop_the_control_pla
         assert (await no(world.registry.create(Target(LEASE, "default"), lease, ANN)))[0] == 500
         await world.registry.delete(Target(VALIDATING, "", "c"), ANN)
         await world.create(config_map("a"))
+
+    told(tmp_path, silent, story)
+
+
+def test_expensive_conditions_are_evaluated_beside_the_event_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beside: list[bool] = []
+
+    def spy(conditions: Sequence[MatchCondition], variables: dict[str, Value], *budget: int) -> str | None:
+        beside.append(current_thread() is not main_thread())
+        return unmet_condition(conditions, variables, *budget)
+
+    monkeypatch.setattr("situate.server.admission.webhooks.asking.unmet_condition", spy)
+    text = "!object.data.all(one, object.data.all(other, size(one + other) > 0 && authorizer != null))"
+
+    async def story(world: World, port: int, bundle: str) -> None:
+        await world.create(configuration(1, bundle, matchConditions=[{"name": "few", "expression": text}]))
+        await world.create(config_map("a"))
+        assert beside == [False]
+        await world.create(config_map("b") | {"data": {str(number): "" for number in range(60)}})
+        assert beside == [False, False, True]
 
     told(tmp_path, silent, story)
 

@@ -169,6 +169,10 @@ class ConditionError(Exception):
     """A condition could not be evaluated; the message is Kubernetes'."""
 
 
+class ConditionsTooExpensiveError(ConditionError):
+    """They cost more than they may."""
+
+
 def compile_conditions(conditions: Sequence[Mapping[str, Any]], *, has_params: bool = False) -> list[MatchCondition]:
     made: list[MatchCondition] = []
     for one in conditions:
@@ -180,10 +184,12 @@ def compile_conditions(conditions: Sequence[Mapping[str, Any]], *, has_params: b
     return made
 
 
-def unmet_condition(conditions: Sequence[MatchCondition], variables: dict[str, Value]) -> str | None:
+def unmet_condition(
+    conditions: Sequence[MatchCondition], variables: dict[str, Value], budget: int = CONDITIONS_BUDGET
+) -> str | None:
     """The name of the first condition that is false; None if all are true. A false one counts more than errors: raises
     ConditionError only if no condition is false."""
-    budget, errors = CONDITIONS_BUDGET, list[str]()
+    errors: list[str] = []
     for one in conditions:
         if one.expression is None:
             errors.append(UNCOMPILED.format(why=one.error))
@@ -192,7 +198,7 @@ def unmet_condition(conditions: Sequence[MatchCondition], variables: dict[str, V
         budget -= cost
         if isinstance(value, ErrorValue):
             if value.message.startswith(TOO_EXPENSIVE) and budget <= 0:
-                raise ConditionError(OUT_OF_BUDGET)
+                raise ConditionsTooExpensiveError(OUT_OF_BUDGET)
             errors.append(FAILED.format(text=one.text, why=value.message))
         elif value is False:
             return one.name

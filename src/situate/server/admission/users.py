@@ -28,8 +28,8 @@ def user_admission(
     new_uid: Callable[[], str],
 ) -> UserAdmission:
     equivalents = Equivalents(lambda: custom.resources)
-    asking = Asking(cache, equivalents, authorizer, client, metrics, new_uid)
     evaluator = Evaluator()
+    asking = Asking(cache, equivalents, authorizer, evaluator, client, metrics, new_uid)
     return UserAdmission(
         mutating=[
             MutatingPolicies(cache, custom, authorizer, evaluator),

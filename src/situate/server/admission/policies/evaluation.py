@@ -160,9 +160,13 @@ class Evaluator:
             whole.left -= quick.work
         budget = CostBudget(BUDGET, min(WORK_BUDGET, max(whole.left, 0)), asked)
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._beside, evaluate, budget, True)
+            return await self.beside(lambda: evaluate(budget, True))
         finally:
             whole.left -= budget.work
+
+    async def beside(self, evaluate: Callable[[], T]) -> T:
+        """Evaluate something expensive, which must not change anything, beside the event loop."""
+        return await asyncio.get_running_loop().run_in_executor(self._beside, evaluate)
 
 
 class LoopAuthorizer:

@@ -10,8 +10,14 @@ from typing import Any, Final, NamedTuple
 
 from situate.core.model.field_errors import quoted
 from situate.loop.logs import Log
-from situate.server.admission.expressions import ConditionError, request_variables, unmet_condition
+from situate.server.admission.expressions import (
+    ConditionError,
+    ConditionsTooExpensiveError,
+    request_variables,
+    unmet_condition,
+)
 from situate.server.admission.matching import Equivalents, MatchedAs, in_version
+from situate.server.admission.policies.evaluation import QUICK_BUDGET, Evaluator, LoopAuthorizer
 from situate.server.admission.webhooks.client import CallError, WebhookClient
 from situate.server.admission.webhooks.configurations import Webhook
 from situate.server.admission.webhooks.metrics import WebhookMetrics
@@ -60,6 +66,7 @@ class Asking:
         cache: Cache,
         equivalents: Equivalents,
         authorizer: Authorizer,
+        evaluator: Evaluator,
         client: WebhookClient,
         metrics: WebhookMetrics,
         new_uid: Callable[[], str],
@@ -67,23 +74,34 @@ class Asking:
         self._cache = cache
         self._equivalents = equivalents
         self._authorizer = authorizer
+        self._evaluator = evaluator
         self._client = client
         self._metrics = metrics
         self._new_uid = new_uid
 
-    def matched(self, webhook: Webhook, request: AdmissionRequest) -> MatchedAs | None:
+    async def matched(self, webhook: Webhook, request: AdmissionRequest) -> MatchedAs | None:
         """Whether it is to be asked, and in which version. Raises StatusError."""
         found = webhook.matcher.matched(request, self._cache, self._equivalents.of(request.target.resource))
         if found is None or not webhook.conditions:
             return found
         try:
-            unmet = unmet_condition(webhook.conditions, request_variables(request, found, self._authorizer))
+            unmet = await self._unmet(webhook, request, found)
         except ConditionError as error:
             if webhook.ignores_failures:
                 return None
             resource = request.target.resource
             raise forbidden(resource.plural, resource.group, request.target.name, str(error)) from None
         return found if unmet is None else None
+
+    async def _unmet(self, webhook: Webhook, request: AdmissionRequest, found: MatchedAs) -> str | None:
+        """As with policies, what is cheap is evaluated at once, and the rest again, beside the event loop. Raises
+        ConditionError."""
+        try:
+            variables = request_variables(request, found, self._authorizer)
+            return unmet_condition(webhook.conditions, variables, QUICK_BUDGET)
+        except ConditionsTooExpensiveError:
+            variables = request_variables(request, found, LoopAuthorizer(self._authorizer))
+            return await self._evaluator.beside(lambda: unmet_condition(webhook.conditions, variables))
 
     async def ask(self, asked: Asked, request: AdmissionRequest, kind: str) -> list[Any] | None:
         """The operations of its patch, if it allows the request; None if a failed call is ignored. Raises

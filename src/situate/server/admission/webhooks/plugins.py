@@ -62,7 +62,7 @@ class MutatingWebhooks:
         target = request.target
         hooks = self._configurations.concerned(target.resource, target.subresource, request.operation)
         for webhook in hooks:
-            matched = self._asking.matched(webhook, request)
+            matched = await self._asking.matched(webhook, request)
             if matched is None or (request.is_reinvoked and webhook.uid not in remembered.due):
                 continue
             if await self._ask(Asked(webhook, matched), request, self._configurations.index(webhook)):
@@ -138,7 +138,7 @@ class ValidatingWebhooks:
         target = request.target
         relevant: list[Asked] = []
         for webhook in self._configurations.concerned(target.resource, target.subresource, request.operation):
-            matched = self._asking.matched(webhook, request)
+            matched = await self._asking.matched(webhook, request)
             if matched is not None:
                 relevant.append(Asked(webhook, matched))
         refusals: list[StatusError] = []
