@@ -23,6 +23,9 @@ CONFLICT: Final = (
     "conflict: runtimeClass.scheduling.nodeSelector[{key}] = {theirs}; pod.spec.nodeSelector[{key}] = {own}"
 )
 _EVERYTHING: Final = ("", "Exists")
+MOST_COMPARED: Final = 500
+"""Tolerations of a pod that are compared with each other. Of more, only equal ones are left out, which changes nothing
+in what the pod tolerates."""
 
 Toleration = Mapping[str, Any]
 
@@ -99,10 +102,15 @@ def _schedule(pod: Object, spec: dict[str, Any], scheduling: Mapping[str, Any]) 
 
 def merged_tolerations(every: Sequence[Toleration]) -> list[Toleration]:
     """Without those that another one includes; of equal ones, the first."""
+    first: dict[tuple[tuple[str, Any], ...], Toleration] = {}
+    for one in every:
+        first.setdefault(tuple(sorted(one.items())), one)
+    every = list(first.values())
+    if len(every) > MOST_COMPARED:
+        return every
     kept: list[Toleration] = []
     for at, one in enumerate(every):
-        later = (other for other in every[at + 1 :] if other != one)
-        if not any(_includes(other, one) for other in kept) and not any(_includes(other, one) for other in later):
+        if not any(_includes(other, one) for other in (*kept, *every[at + 1 :])):
             kept.append(one)
     return kept
 
