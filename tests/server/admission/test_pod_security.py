@@ -1,15 +1,17 @@
 """Pod Security: what namespaces ask for by their labels. All checks are compared in tests/kubernetes."""
 
+import asyncio
 from typing import Any
 
 import pytest
 
-from server.registry.stories import NAMESPACE, POD, World, deployment, namespace, no, pod, tell
+from server.registry.stories import ANN, NAMESPACE, POD, World, deployment, namespace, no, pod, tell
 from situate.server.admission import pod_security
 from situate.server.admission.chain import chain
+from situate.server.admission.pod_security import PodSecurity
 from situate.server.admission.pod_security_checks import findings
 from situate.server.registry.warning import collect_annotations, collecting
-from situate.server.requests import Object
+from situate.server.requests import Object, Target
 
 PREFIX = "pod-security.kubernetes.io/"
 WANTED = 'must set securityContext.seccompProfile.type to "RuntimeDefault" or "Localhost"'
@@ -118,3 +120,26 @@ def test_annotations_of_old_releases_are_checked_as_of_their_versions() -> None:
     (found,) = findings("baseline", 30, {"annotations": {apparmor: "unconfined"}}, spec)
     said = f'annotation must not set AppArmor profile type to "{apparmor}="unconfined""'
     assert str(found) == f"forbidden AppArmor profile ({said})"
+
+
+def test_other_requests_get_their_turns_while_the_pods_of_a_namespace_are_checked() -> None:
+    async def story(world: World) -> None:
+        made = await world.create(namespace("default"))
+        for number in range(100):
+            await world.create(pod(f"p{number}"))
+        turns = 0
+
+        async def take_turns() -> None:
+            nonlocal turns
+            while True:
+                await asyncio.sleep(0)
+                turns += 1
+
+        labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+        stricter = {**made, "metadata": {**made["metadata"], "labels": labels}}
+        others = asyncio.create_task(take_turns())
+        await PodSecurity(world.cache).check("update", Target(NAMESPACE, "", "default"), stricter, made, ANN)
+        others.cancel()
+        assert turns >= 4
+
+    tell(story)

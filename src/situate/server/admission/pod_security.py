@@ -6,6 +6,7 @@ log. The standards themselves are in `pod_security_checks`.
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
@@ -37,6 +38,8 @@ LEVELS: Final = (PRIVILEGED, BASELINE, RESTRICTED)
 """From what allows everything to what allows least."""
 MOST_PODS: Final = 3_000
 """Of a namespace whose level rises, how many pods are checked, to warn of them."""
+AT_ONCE: Final = 25
+"""Pods to read before other work gets its turn."""
 _UNCHECKED: Final = ("exec", "attach", "binding", "eviction", "log", "portforward", "proxy", "status")
 """Subresources of pods that change nothing that is checked."""
 _OWN_TEMPLATE: Final = ("spec", "template")
@@ -107,7 +110,7 @@ class PodSecurity:
         elif target.subresource:
             return
         elif resource is NAMESPACE:
-            self._check_namespace(new, old)
+            await self._check_namespace(new, old)
         elif (path := _TEMPLATES.get(resource.stored_as)) is not None:
             self._check_template(target, new, path)
 
@@ -138,7 +141,7 @@ class PodSecurity:
             _warn(policy, metadata, spec)
             annotate(_audited(policy, metadata, spec))
 
-    def _check_namespace(self, new: Object, old: Object | None) -> None:
+    async def _check_namespace(self, new: Object, old: Object | None) -> None:
         name, policy = new["metadata"]["name"], _policy_of(new["metadata"].get("labels") or {})
         before = Policy() if old is None else _policy_of(old["metadata"].get("labels") or {})
         if policy.causes and policy.causes != before.causes:
@@ -149,7 +152,7 @@ class PodSecurity:
         if same and LEVELS.index(policy.enforce.level) <= LEVELS.index(before.enforce.level):
             return
         if policy.enforce.level != PRIVILEGED:
-            warn(_of_existing(name, policy.enforce, list(self._cache.all(POD, name))))
+            warn(await _of_existing(name, policy.enforce, list(self._cache.all(POD, name))))
 
     def _policy(self, namespace: str) -> Policy:
         found = self._cache.get(NAMESPACE, "", namespace)
@@ -186,12 +189,16 @@ def _audited(policy: Policy, metadata: Mapping[str, Any], spec: Mapping[str, Any
     return said
 
 
-def _of_existing(namespace: str, standard: Standard, pods: list[StoredObject]) -> list[str]:
-    """Warnings of the pods that a namespace has already. One pod of each controller comes first."""
+async def _of_existing(namespace: str, standard: Standard, pods: list[StoredObject]) -> list[str]:
+    """Warnings of the pods that a namespace has already. One pod of each controller comes first. Other requests get
+    their turns meanwhile."""
     first: list[Object] = []
     others: list[Object] = []
     controllers = set[str]()
-    for pod in (held.object(POD) for held in pods):
+    for number, held in enumerate(pods, 1):
+        if number % AT_ONCE == 0:
+            await asyncio.sleep(0)
+        pod = held.object(POD)
         owners = pod["metadata"].get("ownerReferences") or ()
         uid = next((one.get("uid", "") for one in owners if one.get("controller")), "")
         (others if uid in controllers else first).append(pod)
@@ -199,7 +206,9 @@ def _of_existing(namespace: str, standard: Standard, pods: list[StoredObject]) -
             controllers.add(uid)
     names: dict[str, list[str]] = {}
     checked = [*first, *others][:MOST_PODS]
-    for pod in checked:
+    for number, pod in enumerate(checked, 1):
+        if number % AT_ONCE == 0:
+            await asyncio.sleep(0)
         if found := standard.findings(pod["metadata"], pod.get("spec") or {}):
             names.setdefault(", ".join(one.reason for one in found), []).append(pod["metadata"]["name"])
     said = []
