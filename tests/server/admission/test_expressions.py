@@ -1,5 +1,8 @@
 """The variables of admission's expressions, and match conditions."""
 
+import asyncio
+from contextlib import closing
+
 import pytest
 
 from server.registry.stories import POD, pod
@@ -11,6 +14,7 @@ from situate.server.admission.expressions import (
     unmet_condition,
 )
 from situate.server.admission.matching import MatchedAs
+from situate.server.admission.policies import evaluation
 from situate.server.identity.authorization.attributes import Attributes, AuthorizerDecision
 from situate.server.registry.user_admission import AdmissionRequest
 from situate.server.requests import Caller, Target
@@ -73,3 +77,17 @@ def test_conditions_share_a_budget() -> None:
     assert unmet(check, check) is None
     with pytest.raises(ConditionError, match=OUT_OF_BUDGET):
         unmet(check, check, check)
+
+
+def test_an_evaluation_does_not_wait_for_a_server_that_has_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its thread would keep the process."""
+    monkeypatch.setattr(evaluation, "ANSWER_S", 0.01)
+
+    async def make() -> evaluation.LoopAuthorizer:
+        return evaluation.LoopAuthorizer(OnlyOnesOwn())
+
+    with closing(asyncio.new_event_loop()) as loop:
+        authorizer = loop.run_until_complete(make())
+        with pytest.raises(TimeoutError):
+            authorizer.allows(BOB, Attributes(verb="get", name="bob"))
+        loop.run_until_complete(asyncio.sleep(0))

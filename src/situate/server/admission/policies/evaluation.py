@@ -32,6 +32,9 @@ QUICK_BUDGET: Final = 5_000
 REQUEST_BUDGET: Final = 2_000_000
 """What all policies together may cost for one request, without the authorizer's checks."""
 
+ANSWER_S: Final = 30.0
+"""How long an evaluation beside the event loop waits for the authorizer: a server that stops does not answer."""
+
 AUTHORIZER: Final = "authorizer"
 
 T = TypeVar("T")
@@ -182,4 +185,4 @@ class LoopAuthorizer:
             return self._authorizer.allows(caller, attributes)
 
         self.asked += 1
-        return asyncio.run_coroutine_threadsafe(ask(), self._loop).result()
+        return asyncio.run_coroutine_threadsafe(ask(), self._loop).result(ANSWER_S)
