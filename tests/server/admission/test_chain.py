@@ -301,3 +301,30 @@ def test_only_a_status_write_is_a_report() -> None:
         assert await annotated(None, "") == "1.2"
 
     tell(story, admission=chain)
+
+
+def test_a_node_port_is_of_one_service() -> None:
+    def service(name: str, *numbers: int) -> Object:
+        ports = [{"name": f"p{number}", "port": number, "nodePort": number} for number in numbers]
+        metadata = {"name": name, "namespace": "default"}
+        return {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": metadata,
+            "spec": {"type": "NodePort", "ports": ports},
+        }
+
+    async def story(world: World) -> None:
+        await world.create(namespace("default"))
+        made = await world.create(service("a", 30_080))
+        refusal = "spec.ports[{}].nodePort: Invalid value: 30080: provided port is already allocated"
+        code, _, text = await no(world.create(service("b", 30_081, 30_080)))
+        assert (code, text) == (422, f'Service "b" is invalid: {refusal.format(1)}')
+        other = await world.create(service("b", 30_081))
+        other["spec"]["ports"][0]["nodePort"] = 30_080
+        code, _, text = await no(world.update(other))
+        assert (code, text) == (422, f'Service "b" is invalid: {refusal.format(0)}')
+        made["metadata"]["labels"] = {"a": "b"}
+        await world.update(made)
+
+    tell(story, admission=chain)

@@ -9,6 +9,8 @@ from typing import Final
 
 from situate.server.errors import Cause, invalid
 from situate.server.kinds.core.service.prepare import allocate
+from situate.server.kinds.core.service.service_type import needs_node_ports
+from situate.server.kinds.field_errors import invalid as invalid_value
 from situate.server.registry.cache import Cache
 from situate.server.registry.ports import Action
 from situate.server.requests import Caller, Object, Target
@@ -16,6 +18,7 @@ from situate.server.resources import BY_KIND
 
 SERVICE: Final = BY_KIND["v1", "Service"]
 NO_ADDRESS: Final = ("", "None")
+PORT_TAKEN: Final = "provided port is already allocated"
 TAKEN: Final = "failed to allocate IP {ip}: provided IP is already allocated"
 
 
@@ -33,6 +36,7 @@ class ServiceAddresses:
         if action == "create" and asked not in NO_ADDRESS and asked in addresses:
             said = f'Invalid value: ["{asked}"]: {TAKEN.format(ip=asked)}'
             raise invalid("Service", "", new["metadata"].get("name", ""), [Cause("spec.clusterIPs", said)])
+        _check_ports(new, old, ports)
         allocate(new, addresses, ports)
 
     def version(self, target: Target) -> int | None:
@@ -52,3 +56,18 @@ class ServiceAddresses:
             if spec.get("healthCheckNodePort"):
                 ports.add(spec["healthCheckNodePort"])
         return addresses, ports
+
+
+def _check_ports(new: Object, old: Object | None, taken: set[int]) -> None:
+    """Refuse node ports that another service has. One that the service had before stays."""
+    spec = new.get("spec", {})
+    if not needs_node_ports(spec):
+        return
+    own = {port.get("nodePort") for port in (old or {}).get("spec", {}).get("ports", ())}
+    causes = [
+        invalid_value(f"spec.ports[{index}].nodePort", port["nodePort"], PORT_TAKEN)
+        for index, port in enumerate(spec.get("ports", ()))
+        if port.get("nodePort") in taken - own
+    ]
+    if causes:
+        raise invalid("Service", "", new["metadata"].get("name", ""), causes)
