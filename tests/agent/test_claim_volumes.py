@@ -77,6 +77,19 @@ def test_a_deleted_volume_takes_its_directory_along(tmp_path: Path) -> None:
     assert finalizers(plane) == []
 
 
+def test_a_deleted_volume_that_is_to_be_retained_leaves_its_files(tmp_path: Path) -> None:
+    plane = plane_with()
+    data = mount(plane, tmp_path, pod())
+    (data / "file").write_text("still wanted")
+    plane.objects[PV]["spec"]["persistentVolumeReclaimPolicy"] = "Retain"
+    plane.objects[PV]["metadata"] |= {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": [DIRECTORY]}
+    asyncio.run(volumes(plane, tmp_path).sweep())
+    assert (finalizers(plane), (data / "file").read_text()) == ([], "still wanted")
+    del plane.objects[PV]
+    asyncio.run(volumes(plane, tmp_path).sweep())
+    assert (data / "file").read_text() == "still wanted"
+
+
 def test_a_directory_that_cannot_be_removed_keeps_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plane = plane_with()
     mount(plane, tmp_path, pod())

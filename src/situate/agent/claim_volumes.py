@@ -6,8 +6,8 @@ the volume exists, and removed when it is deleted.
 
 Before a pod starts, the agent adds a finalizer to the volume: a volume that is deleted stays until the agent has
 removed its directory. It does so when its finalizer is the last one: a volume that is deleted while it is bound keeps
-its files until its claim is gone. A directory whose volume is unknown to the server is left alone, unless nothing is
-in it.
+its files until its claim is gone. With the reclaim policy Retain the directory stays when the volume goes. A directory
+whose volume is unknown to the server is left alone, unless nothing is in it.
 """
 
 from __future__ import annotations
@@ -158,9 +158,14 @@ class ClaimVolumes:
         meta = volume["metadata"]
         finalizers = meta.get("finalizers", [])
         if "deletionTimestamp" in meta and finalizers == [DIRECTORY]:  # a bound volume has others, and is still in use
-            await asyncio.to_thread(shutil.rmtree, directory)
-            await self._control_plane.set_finalizers(volume, [one for one in finalizers if one != DIRECTORY])
-            _log.info("Removed the directory of a deleted volume", volume=directory.name)
+            kept = volume["spec"].get("persistentVolumeReclaimPolicy") == "Retain"
+            if not kept:
+                await asyncio.to_thread(shutil.rmtree, directory)
+            await self._control_plane.set_finalizers(volume, [])
+            if kept:
+                _log.info("Kept the directory of a deleted volume, as its reclaim policy asks", volume=directory.name)
+            else:
+                _log.info("Removed the directory of a deleted volume", volume=directory.name)
 
 
 def _existing(source: Mapping[str, Any], name: str) -> Path:
