@@ -32,7 +32,7 @@ REFUSED_HERE = {
 """Why we refuse what kube-apiserver accepts, by a part of our answer."""
 
 ACCEPTED_HERE = {
-    r"volumes\[0\]\.(cinder|fc|flexVolume|iscsi|portworx|quobyte|rbd|scaleIO|storageos)": "volumes of old drivers",
+    r"volumes\[0\]\.(azureDisk|cinder|fc|flexVolume|iscsi|portworx|quobyte|rbd|scaleIO|storageos)": "old drivers",
     r"spec\.metadata\.": "a ResourceClaimTemplate's metadata that it may not have",
     r"allowedTopologies": "empty topologies of a StorageClass",
     r"spec\.devices|extendedResourceName": "rules for devices",
