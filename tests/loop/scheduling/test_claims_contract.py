@@ -461,6 +461,54 @@ def test_devices_that_others_use_are_not_taken_back(opener: Opener, other: str) 
     play(opener, scenario)
 
 
+SETTLED_S = 0.2
+
+
+async def left_by_another(world: PortWorld) -> tuple[PodRef, ReleaseClaim]:
+    """The scheduler before us gave a pod devices; we have just started, and take them back."""
+    world.performer = world.new_performer(devices_settled_s=SETTLED_S)
+    ref, uid = await world.add_pod(), await world.add_resource_claim()
+    status = {"allocation": written(), "reservedFor": [user("web", ref.uid)]}
+    await world.change("ResourceClaim", "gpu", lambda claim: claim.update(status=status))
+    world.show()
+    release = ReleaseClaim(ref, "gpu", uid)
+    world.performer.perform([release])
+    await asyncio.sleep(0.01)
+    await world.quiet()
+    assert given(world) == ["g"], "a bind of the other one may still arrive"
+    return ref, release
+
+
+@in_both_worlds
+@pytest.mark.parametrize("binds", [False, True], ids=["lost", "late"])
+def test_nothing_is_taken_back_before_a_bind_of_the_scheduler_before_us_has_arrived(
+    opener: Opener, binds: bool
+) -> None:
+    async def scenario(world: PortWorld) -> None:
+        await left_by_another(world)
+        if binds:
+            await bind_unseen(world)
+        await asyncio.sleep(SETTLED_S)
+        await world.quiet()
+        assert given(world) == (["g"] if binds else [])
+
+    play(opener, scenario)
+
+
+@in_both_worlds
+def test_what_is_not_taken_back_yet_stays_with_a_pod_that_can_use_it_after_all(opener: Opener) -> None:
+    async def scenario(world: PortWorld) -> None:
+        ref, release = await left_by_another(world)
+        world.performer.perform([BindClaims(ref, "n1", 2, (ClaimToBind("gpu", release.uid),))])
+        [told] = await world.answers()
+        assert isinstance(told, ClaimsBound), "the engine binds the pod now"
+        await asyncio.sleep(SETTLED_S)
+        await world.quiet()
+        assert (given(world), users(world)) == (["g"], ["web"])
+
+    play(opener, scenario)
+
+
 # -- extended resources ------------------------------------------------------------------------------------------------
 
 REQUESTS = convert(

@@ -77,7 +77,7 @@ class PortWorld(ABC):
             may_write=self.may_write,
             now_ns=self.clock,
             metrics=self.counted,
-            **options,
+            **{"devices_settled_s": 0.0, **options},
         )
 
     def may_write(self) -> bool:

@@ -5,6 +5,9 @@ Each claim is written only in the version that was read, first the one that the 
 allocated meanwhile stays as it is. If it is unknown whether a write was made, the claim is read until that is known.
 The engine gets all claims with the answer, so it knows which devices are taken before any watch shows it.
 
+What the scheduler before us has sent may still arrive when we start, also a bind. Nobody can take back the devices of a
+pod at that moment and be sure that it is not bound, so nothing is taken back in the first SETTLED_S.
+
 An extended resource gets a claim that is created here. Its name is chosen here, too, so a claim whose creation was not
 answered is found again; it is a name that no other scheduler chooses.
 """
@@ -54,6 +57,9 @@ RETRY_S: Final = 0.02
 """How long to wait after a write that failed; RETRY_FACTOR times as long after each later one."""
 RETRY_FACTOR: Final = 3
 RETRY_MAX_S: Final = 5.0
+SETTLED_S: Final = 5.0
+"""How long what an earlier scheduler has sent may still arrive. With leader election, a lease is not taken over before.
+"""
 REMEMBERED: Final = 1 << 16
 """For how many pods to remember the claim that was created for them."""
 
@@ -104,9 +110,11 @@ class ClaimBinder:
         waits: Callable[[BindClaims], None],
         timeouts_s: Mapping[str, float] | None = None,
         salt: str = "",
+        settled_s: float = SETTLED_S,
     ) -> None:
         """`waits` is called when the devices of a pod are written and not ready. `timeouts_s`: by the name of the pod's
-        scheduler. `salt` makes the names of created claims its own; none: a random one."""
+        scheduler. `salt` makes the names of created claims its own; none: a random one. `settled_s`: how long after now
+        to take nothing back."""
         self._port = port
         self._objects = objects
         self._answer = answer
@@ -126,6 +134,11 @@ class ClaimBinder:
         self._created: OrderedDict[str, str] = OrderedDict()
         """By the pod's uid: the claim for its extended resources, if it was created or may have been."""
         self._salt = salt or uuid4().hex
+        self._early: dict[str, ReleaseClaim] | None = None
+        """By the claim's uid: what is to be released when it is late enough; None: that is now."""
+        if settled_s:
+            self._early = {}
+            asyncio.get_running_loop().call_later(settled_s, self._settled)
         self.look = self._attempts.look
         self.drain = self._attempts.drain
 
@@ -145,6 +158,7 @@ class ClaimBinder:
             self._answer(_failed(effect, refusal))
         elif self._attempts.begin(effect):
             self._overtake(effect.pod.uid)
+            self._keep(effect.pod.uid)
             known = {one.name: self._objects.resource_claim(effect.pod.namespace, one.name) for one in effect.claims}
             self._attempts.put(effect.pod, partial(self._bind, _Binding(effect, known)), partial(self._end, effect))
 
@@ -162,7 +176,20 @@ class ClaimBinder:
 
     def release(self, effect: ReleaseClaim) -> None:
         """Take back the devices of a claim. Returns at once."""
-        self._put_back(effect.pod, partial(self._release, effect))
+        if self._early is not None:
+            self._early[effect.uid] = effect
+        else:
+            self._put_back(effect.pod, partial(self._release, effect))
+
+    def _keep(self, pod_uid: str) -> None:
+        """The pod can use its claims after all."""
+        if self._early:
+            self._early = {uid: one for uid, one in self._early.items() if one.pod.uid != pod_uid}
+
+    def _settled(self) -> None:
+        early, self._early = self._early, None
+        for effect in (early or {}).values():
+            self.release(effect)
 
     def _put_back(self, pod: PodRef, give_back: Callable[[], Awaitable[None]]) -> None:
         """Have something given back, if that may be written. Nobody waits for an answer."""

@@ -45,7 +45,7 @@ from situate.loop.drive import describe_error
 from situate.loop.extenders import Extenders
 from situate.loop.logs import Log
 from situate.loop.metrics import Metrics
-from situate.loop.scheduling.claims import ClaimBinder
+from situate.loop.scheduling.claims import SETTLED_S, ClaimBinder
 from situate.loop.scheduling.events import EventSeriesRecorder
 from situate.loop.scheduling.lanes import Lanes, Together
 from situate.loop.scheduling.port import NOT_LEADER, RUNNING, STOPPING, PodNote, SchedulingPort, WriteOutcome
@@ -105,9 +105,10 @@ class Performer:
         extenders: Extenders | None = None,
         volume_timeouts_s: Mapping[str, float] | None = None,
         device_timeouts_s: Mapping[str, float] | None = None,
+        devices_settled_s: float = SETTLED_S,
         metrics: Metrics | None = None,
     ) -> None:
-        """`component` reports events about pods whose scheduler is not known."""
+        """`component` reports events about pods whose scheduler is not known. `devices_settled_s`: see ClaimBinder."""
         self._port = port
         self._objects = objects
         self._tell = tell
@@ -124,6 +125,7 @@ class Performer:
             now_ns,
             waits=self._waits_for_devices,
             timeouts_s=device_timeouts_s,
+            settled_s=devices_settled_s,
         )
         self._events = EventSeriesRecorder(port, may_write, now_ns, dropped=lambda: self._metrics.dropped("event"))
         limits = port.limits

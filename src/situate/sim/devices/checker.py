@@ -173,10 +173,12 @@ class DeviceChecker:
             else:
                 yield from self._not_for(claim, pod, node, what)
         if pod_requests(pod).scalar.get(ACCELERATOR) and node is not None:
-            # One more may have come since: a killed scheduler had asked for it.
+            # The node's agent looks only at the claim that the pod names. A killed scheduler may have asked for others.
             named = pod.status.extended_resource_claim_status
-            name_of_claim = "" if named is None else named.resource_claim_name
-            served = [one for one in self._server.all() if _is_extended(one, pod, name_of_claim)]
+            name_of_claim = None if named is None else named.resource_claim_name
+            served = [
+                one for one in self._server.all() if _is_extended(one, pod) and one.metadata.name == name_of_claim
+            ]
             if ACCELERATOR not in node.status.allocatable and not served and self._is_old(node):
                 yield f"devices: {name} is {what} without a claim for {ACCELERATOR}"
             for claim in served:
@@ -242,10 +244,10 @@ def claims_of(pod: Pod) -> list[str | None]:
     return [None if name is None else f"{pod.metadata.namespace}/{name}" for name in names]
 
 
-def _is_extended(claim: ResourceClaim, pod: Pod, name: str = "") -> bool:
-    """Whether a claim serves the extended resources of a pod; only the one of this name, if there is a name."""
+def _is_extended(claim: ResourceClaim, pod: Pod) -> bool:
+    """Whether a claim was made for the extended resources of a pod."""
     owner = controller_of(claim.metadata)
-    is_own = owner is not None and owner.uid == pod.metadata.uid and name in ("", claim.metadata.name)
+    is_own = owner is not None and owner.uid == pod.metadata.uid
     return is_own and claim.metadata.annotations.get(CLAIM_ANNOTATION) == "true"
 
 
