@@ -210,6 +210,14 @@ def test_a_pod_for_all_devices_that_are_not_used_up_is_woken_when_a_share_is_tak
     assert [ask.pod.name for ask in of_kind(effects, BindClaims)] == (["q", "p"] if by == "us" else ["p"])
 
 
+def test_a_claim_that_replaces_one_that_could_not_be_served_wakes_its_pods() -> None:
+    """It was deleted and made anew while no watch showed that."""
+    one = engine(NodeSeen(node("n1")), ObjectSeen(slice_of("n1", device("g"))))
+    one.step(1, [ObjectSeen(claim("c", exactly(count=2), uid="before")), PodSeen(pod_with("p", "c"))])
+    effects = one.step(2, [ObjectSeen(claim("c", exactly(), uid="after"))]) + one.step(20_000, [])
+    assert [ask.pod.name for ask in of_kind(effects, BindClaims)] == ["p"]
+
+
 def test_pods_that_share_a_claim_are_not_tried_again_before_its_devices_are_written() -> None:
     shared = device("g", allowMultipleAllocations=True, capacity={"memory": {"value": "2"}})
     one = engine(NodeSeen(node("n1")), ObjectSeen(slice_of("n1", shared)))

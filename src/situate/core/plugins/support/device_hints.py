@@ -49,7 +49,12 @@ def _after_claim(pod: PodClass, event: WakeEvent, rules: DeviceRules) -> bool:
         return False
     if all(claim.metadata.uid != now.metadata.uid for claim in claims):
         return False
-    return not isinstance(before, ResourceClaim) or before.status != now.status
+    return not isinstance(before, ResourceClaim) or _differs(before, now)
+
+
+def _differs(before: ResourceClaim, now: ResourceClaim) -> bool:
+    """Whether a claim has another status, or is another claim: it was replaced while no watch showed that."""
+    return before.metadata.uid != now.metadata.uid or before.status != now.status
 
 
 def _asks_for_all(claim: ResourceClaim) -> bool:
