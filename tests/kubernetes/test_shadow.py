@@ -72,7 +72,8 @@ def is_bound(cluster: Cluster, name: str) -> bool:
 
 
 def look_on(cluster: Cluster, seed: int, pods: int, at_once: int) -> dict[str, Any]:
-    """What a shadow of kube-scheduler says in the end. One at a time: each is bound before the next is created."""
+    """What a shadow of kube-scheduler says in the end. Some at once: all are bound before the next are created, because
+    the more binds are under way on a busy machine, the more orders of them there are, and the shadow tries but some."""
     dice = random.Random(seed)
     cluster.create(priority_class("low", 1), priority_class("high", 100))
     cluster.create(*(random_node(dice, at) for at in range(NODES)))
@@ -80,8 +81,8 @@ def look_on(cluster: Cluster, seed: int, pods: int, at_once: int) -> dict[str, A
     cluster.kube_scheduler(ALL_NODES)
     for begin in range(0, pods, at_once):
         cluster.create(*(random_pod(dice, at) for at in range(begin, begin + at_once)))
-        if at_once == 1:
-            wait_until(partial(is_bound, cluster, f"pod-{begin}"), "the pod to be bound")
+        for at in range(begin, begin + at_once):
+            wait_until(partial(is_bound, cluster, f"pod-{at}"), "the pod to be bound")
     wait_until(lambda: len(cluster.bound()) == pods, "all pods to be bound", within_s=120)
     # What is in doubt is settled when it stops: up to a window of it.
     wait_until(lambda: shown(cluster, shadow.url)["compared"] >= pods - WINDOW, "all binds to be seen")
@@ -91,7 +92,7 @@ def look_on(cluster: Cluster, seed: int, pods: int, at_once: int) -> dict[str, A
 
 
 def test_kube_scheduler_chooses_from_our_best_nodes(cluster: Cluster) -> None:
-    said = look_on(cluster, seed=36, pods=500, at_once=20)
+    said = look_on(cluster, seed=36, pods=500, at_once=10)
     assert (said["compared"], said["differences"]) == (500, [])
     assert said["agreed"] > 400
 
