@@ -1,4 +1,7 @@
-"""The transitions of the pods of hollow nodes that are planned, and which is next: nodes take turns."""
+"""The transitions of the pods of hollow nodes that are planned, and which is next.
+
+Namespaces take turns, and in each its nodes.
+"""
 
 from __future__ import annotations
 
@@ -35,8 +38,10 @@ class PlannedTransitions:
     def __init__(self) -> None:
         self.pods: dict[Key, TrackedPod] = {}
         self._due: list[tuple[float, int, Key, PodTransition, int]] = []
-        self._ready: FairQueue[tuple[Key, PodTransition, int]] = FairQueue()
-        """What is due, by node, as if each had a kubelet of its own."""
+        self._turns: FairQueue[None] = FairQueue()
+        """A turn of its namespace for each transition that is due."""
+        self._ready: dict[str, FairQueue[tuple[Key, PodTransition, int]]] = {}
+        """What is due in each namespace, by node, as if each had a kubelet of its own."""
         self._planned = 0
         self._woken = asyncio.Event()
 
@@ -68,10 +73,25 @@ class PlannedTransitions:
             _, _, key, transition, number = heapq.heappop(self._due)
             tracked = self.pods.get(key)
             if tracked is not None and tracked.number == number:
-                self._ready.push(tracked.node, (key, transition, number))
-        while (found := self._ready.pop()) is not None:
-            key, transition, number = found[1]
+                self._push(tracked.node, (key, transition, number))
+        while (found := self._pop()) is not None:
+            key, transition, number = found
             tracked = self.pods.get(key)
             if tracked is not None and tracked.number == number:
                 return key, transition, tracked
         return None
+
+    def _push(self, node: str, item: tuple[Key, PodTransition, int]) -> None:
+        namespace = item[0][0]
+        self._turns.push(namespace, None)
+        self._ready.setdefault(namespace, FairQueue()).push(node, item)
+
+    def _pop(self) -> tuple[Key, PodTransition, int] | None:
+        turn = self._turns.pop()
+        if turn is None:
+            return None
+        nodes = self._ready[turn[0]]
+        found = nodes.pop()
+        if not nodes:
+            del self._ready[turn[0]]
+        return None if found is None else found[1]
