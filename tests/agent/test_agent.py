@@ -116,7 +116,8 @@ def test_init_containers_run_in_order_and_a_sidecar_beside(tmp_path: Path) -> No
             shell(f"echo second >> {log}", "second"),
         ],
     )
-    plane = run_told(given, tmp_path / "node", lambda plane: plane.is_ready())
+    # A container runs, and its pod is ready, a moment before its shell has written anything.
+    plane = run_told(given, tmp_path / "node", lambda plane: plane.is_ready() and "main" in log.read_text())
     assert log.read_text().split() == ["first", "side", "second", "main"]
     statuses = {one["name"]: one["state"].keys() for one in _ready(plane)["initContainerStatuses"]}
     assert statuses == {"first": {"terminated"}, "side": {"running"}, "second": {"terminated"}}

@@ -179,7 +179,7 @@ EQUIVALENT: dict[tuple[str, str, str, str], str] = {
     ): "the number is only compared with others of its kind",
     (
         "agent/hollow_transitions.py",
-        '"""What is due, by node, as if each had a kubelet of its own."""',
+        '"""What is due in each namespace, by node, as if each had a kubelet of its own."""',
         "self._planned = 0",
         "self._planned = 1",
     ): "the number is only compared with others of its kind",
