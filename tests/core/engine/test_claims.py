@@ -231,6 +231,20 @@ def test_pods_that_share_a_claim_are_not_tried_again_before_its_devices_are_writ
     assert (waiting.state, waiting.attempts) == (QueueState.UNSCHEDULABLE, 2)
 
 
+def test_a_late_answer_shares_no_claim_whose_devices_are_on_their_way_to_another_pod() -> None:
+    one = engine(NodeSeen(node("n1")), ObjectSeen(slice_of("n1", device("g"))))
+    known = claim("c", exactly())
+    [first] = of_kind(one.step(1, [ObjectSeen(known), PodSeen(pod_with("p", "c"))]), BindClaims)
+    cleared = replace(known, metadata=replace(known.metadata, resource_version="9"))
+    seen = [ObjectSeen(written(first, known, 5)), ObjectSeen(cleared)]
+    [second] = of_kind(one.step(2, [*seen, PodSeen(pod_with("q", "c")), PodSeen(pod_with("r", "c"))]), BindClaims)
+    assert second.pod.name == "q"
+    late = one.step(3, [ClaimsBound(first.pod, first.attempt)]) + one.step(20_000, [])
+    assert not of_kind(late, BindClaims)
+    effects = one.step(20_001, [ClaimsBound(second.pod, second.attempt)]) + one.step(40_000, [])
+    assert [(ask.pod.name, ask.claims[0].allocation) for ask in of_kind(effects, BindClaims)] == [("r", None)]
+
+
 def test_a_claim_that_another_scheduler_gives_other_devices_frees_those_that_we_chose() -> None:
     one = engine(NodeSeen(node("n1")), ObjectSeen(slice_of("n1", device("g"))))
     _, known, _ = one_claim(one)

@@ -71,19 +71,20 @@ class AssumedClaims:
                 found = self._assumed[name] = _Assumed(devices.claims.get(name), claim, None)
             if allocation is not None and name not in taken:  # a pod may name a claim twice: the first is written
                 found.allocation = allocation
-                devices.in_flight[name] = None
+                devices.begin_flight(name)
             found.users[key] = user
             taken.append(name)
             self._cluster.put_object(found.as_assumed())
         self._of_pod[key] = tuple(taken)
 
     def written(self, key: str) -> Iterator[ResourceClaim]:
-        """The claims of a pod were written: others may share them from now on."""
-        in_flight = self._cluster.objects.devices.in_flight
+        """The claims of a pod were written: others may share them from now on. One that lost its devices meanwhile
+        may be on its way to another pod."""
+        devices = self._cluster.objects.devices
         for name in self._of_pod.get(key, ()):
-            if name in in_flight:
-                del in_flight[name]
-                claim = self._cluster.objects.devices.claims.get(name)
+            assumed = self._assumed.get(name)
+            if assumed is not None and key in assumed.users and devices.end_flight(name):
+                claim = devices.claims.get(name)
                 if claim is not None:
                     yield claim
 
@@ -115,7 +116,7 @@ class AssumedClaims:
             before = devices.claims.get(name)
             if not assumed.users:
                 del self._assumed[name]
-                devices.in_flight.pop(name, None)
+                devices.end_flight(name)
                 assumed.allocation = None
             if assumed.seen is None and not assumed.users:
                 self._to_create = {pod: made for pod, made in self._to_create.items() if made != name}
@@ -172,7 +173,7 @@ class AssumedClaims:
         assumed.seen = item
         if item.status.allocation is not None:
             assumed.allocation = None
-            self._cluster.objects.devices.in_flight.pop(name, None)
+            self._cluster.objects.devices.end_flight(name)
         known = {user.uid for user in item.status.reserved_for}
         assumed.users = {key: user for key, user in assumed.users.items() if user.uid not in known}
         if not assumed.users and assumed.allocation is None:
@@ -201,7 +202,7 @@ class AssumedClaims:
 
     def _drop(self, name: tuple[str, str]) -> None:
         self._assumed.pop(name, None)
-        self._cluster.objects.devices.in_flight.pop(name, None)
+        self._cluster.objects.devices.end_flight(name)
 
 
 def _has_devices_of(claim: ResourceClaim, other: ResourceClaim) -> bool:

@@ -128,6 +128,19 @@ class DeviceObjects:
 
     # -- writing -------------------------------------------------------------------------------------------------
 
+    def begin_flight(self, name: tuple[str, str]) -> None:
+        if name not in self.in_flight:
+            self.in_flight[name] = None
+            self.claims_version += 1
+
+    def end_flight(self, name: tuple[str, str]) -> bool:
+        """Whether it was in flight."""
+        if name not in self.in_flight:
+            return False
+        del self.in_flight[name]
+        self.claims_version += 1
+        return True
+
     def changed(self, before: DeviceObject | None, after: DeviceObject | None) -> None:
         """An object came, changed or went; the tables have it."""
         self.changes += 1
