@@ -132,7 +132,9 @@ class DeviceChecker:
             pod = self._store.pods.get(f"{before.metadata.namespace}/{user.name}")
             if user.uid in kept or user.uid not in self._bound or user.uid in self._excused:
                 continue
-            if pod is not None and pod.metadata.uid == user.uid and not _is_over(pod):
+            if pod is None or pod.metadata.uid != user.uid or _is_over(pod):
+                continue
+            if not _is_extended(before, pod) or _names(pod, before):
                 yield f"devices: claim {key_of(before.metadata)} was taken from {user.name}, which runs"
 
     def _refuses(self, claim: ResourceClaim) -> bool:
@@ -174,11 +176,7 @@ class DeviceChecker:
                 yield from self._not_for(claim, pod, node, what)
         if pod_requests(pod).scalar.get(ACCELERATOR) and node is not None:
             # The node's agent looks only at the claim that the pod names. A killed scheduler may have asked for others.
-            named = pod.status.extended_resource_claim_status
-            name_of_claim = None if named is None else named.resource_claim_name
-            served = [
-                one for one in self._server.all() if _is_extended(one, pod) and one.metadata.name == name_of_claim
-            ]
+            served = [one for one in self._server.all() if _is_extended(one, pod) and _names(pod, one)]
             if ACCELERATOR not in node.status.allocatable and not served and self._is_old(node):
                 yield f"devices: {name} is {what} without a claim for {ACCELERATOR}"
             for claim in served:
@@ -249,6 +247,12 @@ def _is_extended(claim: ResourceClaim, pod: Pod) -> bool:
     owner = controller_of(claim.metadata)
     is_own = owner is not None and owner.uid == pod.metadata.uid
     return is_own and claim.metadata.annotations.get(CLAIM_ANNOTATION) == "true"
+
+
+def _names(pod: Pod, claim: ResourceClaim) -> bool:
+    """Whether the pod's status names the claim as the one for its extended resources."""
+    named = pod.status.extended_resource_claim_status
+    return named is not None and named.resource_claim_name == claim.metadata.name
 
 
 def _is_left_over(claim: ResourceClaim, pod: Pod) -> bool:
