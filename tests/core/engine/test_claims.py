@@ -270,6 +270,20 @@ def test_a_claim_that_another_scheduler_made_for_extended_resources_does_not_fre
     assert [again.pod.name for again in of_kind(effects, BindClaims)] == ["q"]
 
 
+def test_devices_on_their_way_to_a_pod_stay_taken_when_another_pod_of_its_name_gets_some() -> None:
+    served = ObjectSeen(device_class(extendedResourceName="example.com/gpu"))
+    one = engine(served, NodeSeen(node("n1")), ObjectSeen(slice_of("n1", device("g"), device("h"))))
+    [first] = of_kind(one.step(1, [PodSeen(extended_pod("p"))]), BindClaims)
+    pod = extended_pod("p")
+    again = replace(pod, metadata=replace(pod.metadata, uid="uid-p-again"))
+    [second] = of_kind(one.step(2, [PodGone(first.pod), PodSeen(again)]), BindClaims)
+    assert second.pod.uid == "uid-p-again"
+    effects = one.step(3, [PodSeen(extended_pod("q"))]) + one.step(20_000, [])
+    assert not of_kind(effects, BindClaims), "one device may be written for either pod at any moment"
+    effects = one.step(20_001, [ClaimsFailed(first.pod, first.attempt, "the pod is gone")]) + one.step(40_000, [])
+    assert [ask.pod.name for ask in of_kind(effects, BindClaims)] == ["q"]
+
+
 def extended_pod(name: str) -> Pod:
     asked = ResourceRequirements(requests={"example.com/gpu": "1"})
     spec = PodSpec(scheduler_name="default-scheduler", containers=(Container(name="c", resources=asked),))

@@ -63,7 +63,7 @@ class AssumedClaims:
         for claim, allocation in (*((one, None) for one in decision.reserved), *decision.allocations):
             name = (claim.metadata.namespace, claim.metadata.name)
             if claim.metadata.name == IN_MEMORY_NAME:
-                name = (name[0], f"{IN_MEMORY_NAME} {pod.name}")
+                name = (name[0], f"{IN_MEMORY_NAME} {pod.name} {pod.uid}")
                 claim = replace(claim, metadata=replace(claim.metadata, name=name[1]))  # noqa: PLW2901
                 self._to_create[name[0], pod.uid] = name
             found = self._assumed.get(name)
