@@ -464,33 +464,35 @@ def test_devices_that_others_use_are_not_taken_back(opener: Opener, other: str) 
 SETTLED_S = 0.2
 
 
-async def left_by_another(world: PortWorld) -> tuple[PodRef, ReleaseClaim]:
-    """The scheduler before us gave a pod devices; we have just started, and take them back."""
+async def left_by_another(world: PortWorld, how: str = "release") -> tuple[PodRef, ReleaseClaim]:
+    """The scheduler before us gave a pod devices; we have just started, and take them back, or the reservation."""
     world.performer = world.new_performer(devices_settled_s=SETTLED_S)
     ref, uid = await world.add_pod(), await world.add_resource_claim()
     status = {"allocation": written(), "reservedFor": [user("web", ref.uid)]}
     await world.change("ResourceClaim", "gpu", lambda claim: claim.update(status=status))
     world.show()
     release = ReleaseClaim(ref, "gpu", uid)
-    world.performer.perform([release])
+    world.performer.perform([release if how == "release" else UnreserveClaims(ref, ("gpu",))])
     await asyncio.sleep(0.01)
     await world.quiet()
-    assert given(world) == ["g"], "a bind of the other one may still arrive"
+    assert (given(world), users(world)) == (["g"], ["web"]), "a bind of the other one may still arrive"
     return ref, release
 
 
 @in_both_worlds
 @pytest.mark.parametrize("binds", [False, True], ids=["lost", "late"])
+@pytest.mark.parametrize("how", ["release", "unreserve"])
 def test_nothing_is_taken_back_before_a_bind_of_the_scheduler_before_us_has_arrived(
-    opener: Opener, binds: bool
+    opener: Opener, how: str, binds: bool
 ) -> None:
     async def scenario(world: PortWorld) -> None:
-        await left_by_another(world)
+        await left_by_another(world, how)
         if binds:
             await bind_unseen(world)
         await asyncio.sleep(SETTLED_S)
         await world.quiet()
-        assert given(world) == (["g"] if binds else [])
+        assert given(world) == (["g"] if binds or how == "unreserve" else [])
+        assert users(world) == (["web"] if binds else [])
 
     play(opener, scenario)
 
@@ -610,6 +612,32 @@ def test_the_created_claim_goes_if_the_pod_is_not_bound(opener: Opener, fails: t
         world.performer.perform([UnreserveClaims(effect.pod, ("",))])
         await world.quiet()
         assert world.all("ResourceClaim") == []
+
+    play(opener, scenario)
+
+
+@in_both_worlds
+@pytest.mark.parametrize("again", [False, True])
+def test_just_after_a_start_the_created_claim_goes_a_little_later(opener: Opener, again: bool) -> None:
+    """`again`: meanwhile the pod is decided again, and gets another claim."""
+
+    async def scenario(world: PortWorld) -> None:
+        world.performer = world.new_performer(devices_settled_s=SETTLED_S)
+        effect = await extended(world)
+        world.performer.perform([effect])
+        await world.answers()
+        [first] = [one["metadata"]["name"] for one in world.all("ResourceClaim")]
+        world.performer.perform([UnreserveClaims(effect.pod, ("",))])
+        await asyncio.sleep(0.01)
+        await world.quiet()
+        assert [one["metadata"]["name"] for one in world.all("ResourceClaim")] == [first]
+        if again:
+            world.performer.perform([replace(effect, attempt=effect.attempt + 1)])
+            await world.answers()
+        await asyncio.sleep(SETTLED_S)
+        await world.quiet()
+        left = [one["metadata"]["name"] for one in world.all("ResourceClaim")]
+        assert (len(left), first in left) == (int(again), False)
 
     play(opener, scenario)
 

@@ -134,8 +134,8 @@ class ClaimBinder:
         self._created: OrderedDict[str, str] = OrderedDict()
         """By the pod's uid: the claim for its extended resources, if it was created or may have been."""
         self._salt = salt or uuid4().hex
-        self._early: dict[str, ReleaseClaim] | None = None
-        """By the claim's uid: what is to be released when it is late enough; None: that is now."""
+        self._early: dict[tuple[str, str], tuple[PodRef, Callable[[], Awaitable[None]]]] | None = None
+        """By the pod's uid and the claim's name: what to take back when it is late enough; None: that is now."""
         if settled_s:
             self._early = {}
             asyncio.get_running_loop().call_later(settled_s, self._settled)
@@ -158,7 +158,7 @@ class ClaimBinder:
             self._answer(_failed(effect, refusal))
         elif self._attempts.begin(effect):
             self._overtake(effect.pod.uid)
-            self._keep(effect.pod.uid)
+            self._keep(effect)
             known = {one.name: self._objects.resource_claim(effect.pod.namespace, one.name) for one in effect.claims}
             self._attempts.put(effect.pod, partial(self._bind, _Binding(effect, known)), partial(self._end, effect))
 
@@ -166,7 +166,15 @@ class ClaimBinder:
         """The pod is not bound after all. Returns at once."""
         self._attempts.give_up(effect.pod.uid)
         self._overtake(effect.pod.uid)
-        self._put_back(effect.pod, partial(self._unreserve, effect))
+        if self._early is None:
+            self._put_back(effect.pod, partial(self._unreserve, effect))
+            return
+        pod, created = effect.pod, self._created.pop(effect.pod.uid, "")
+        for name in effect.claims:
+            if name:
+                self._early[pod.uid, name] = pod, partial(self._give_back, pod, name, partial(unreserved, pod))
+            elif created:
+                self._early[pod.uid, created] = pod, partial(self._give_back, pod, created, partial(deleted, pod))
 
     def _overtake(self, uid: str) -> None:
         """Wait no longer for the devices of an earlier attempt."""
@@ -176,20 +184,22 @@ class ClaimBinder:
 
     def release(self, effect: ReleaseClaim) -> None:
         """Take back the devices of a claim. Returns at once."""
-        if self._early is not None:
-            self._early[effect.uid] = effect
+        give_back = partial(self._release, effect)
+        if self._early is None:
+            self._put_back(effect.pod, give_back)
         else:
-            self._put_back(effect.pod, partial(self._release, effect))
+            self._early[effect.pod.uid, effect.claim] = effect.pod, give_back
 
-    def _keep(self, pod_uid: str) -> None:
+    def _keep(self, effect: BindClaims) -> None:
         """The pod can use its claims after all."""
         if self._early:
-            self._early = {uid: one for uid, one in self._early.items() if one.pod.uid != pod_uid}
+            for one in effect.claims:
+                self._early.pop((effect.pod.uid, one.name), None)
 
     def _settled(self) -> None:
         early, self._early = self._early, None
-        for effect in (early or {}).values():
-            self.release(effect)
+        for pod, give_back in (early or {}).values():
+            self._put_back(pod, give_back)
 
     def _put_back(self, pod: PodRef, give_back: Callable[[], Awaitable[None]]) -> None:
         """Have something given back, if that may be written. Nobody waits for an answer."""
