@@ -10,13 +10,13 @@ from situate.core.reconcile.effects import CreateObject, Effect
 from situate.loop.controllers.port import BatchingPort, ControllerPort, WriteResult
 from situate.loop.fair_slots import FairSlots, SlotLimits
 
-EFFECTS: Final = 32
+EFFECTS: Final = 256
 """How many effects may be in flight at once, of all controllers. Namespaces take turns."""
 GUARANTEED: Final = 8
 """How many effects of one namespace may be in flight, whatever others do."""
 QUEUED: Final = 2_048
 """How many effects of one namespace may wait: as many as all its controllers ask for at once."""
-TOGETHER: Final = 16
+TOGETHER: Final = 32
 """How many objects are created together, at most: a few milliseconds of work, for which other namespaces wait. Each
 of them counts as an effect in flight."""
 
