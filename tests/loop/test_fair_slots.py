@@ -117,6 +117,26 @@ def test_a_flow_has_its_guaranteed_slots_when_all_are_taken() -> None:
     told(story)
 
 
+def test_a_flow_has_more_slots_while_it_is_alone() -> None:
+    async def story() -> None:
+        slots = FairSlots(SlotLimits(slots=2, per_flow=100, queue=100, turn=100, alone=4))
+        waiting = [slots.enter("busy") for _ in range(6)]
+        assert [one is None for one in waiting] == [True] * 4 + [False] * 2
+        slots.leave("busy")
+        assert waiting[4] is not None
+        assert waiting[4].done(), "it is still alone"
+        other = slots.enter("alice")
+        assert other is not None, "all slots are taken"
+        assert waiting[5] is not None
+        seen = []
+        for _ in range(4):
+            slots.leave("busy")
+            seen.append((slots.running, waiting[5].done(), other.done()))
+        assert seen == [(3, False, False), (2, False, False), (2, True, False), (2, True, True)], "they share two now"
+
+    told(story)
+
+
 @pytest.mark.parametrize("granted", [False, True], ids=["while it waits", "just after it got its slot"])
 def test_a_cancelled_holder_leaves_its_slot(granted: bool) -> None:
     async def story() -> None:

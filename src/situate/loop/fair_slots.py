@@ -27,6 +27,8 @@ class SlotLimits(NamedTuple):
     """Requests of one flow that start in one turn of the event loop."""
     guaranteed: int = 0
     """Slots that each flow has, even if all others are taken."""
+    alone: int = 0
+    """Slots of a flow while no other has requests, if that is more."""
 
 
 class QueueFullError(Exception):
@@ -108,9 +110,12 @@ class FairSlots:
         if self._queued:
             self._dispatch()
 
+    def _slots(self) -> int:
+        return max(self._limits.slots, self._limits.alone if len(self._flows) == 1 else 0)
+
     def _may_start(self, flow: _Flow) -> bool:
         limits = self._limits
-        free = self.running < limits.slots or flow.running < limits.guaranteed
+        free = self.running < self._slots() or flow.running < limits.guaranteed
         return free and flow.running < limits.per_flow and flow.started < limits.turn
 
     def _start(self, flow: _Flow, weight: int) -> None:
@@ -138,7 +143,7 @@ class FairSlots:
     def _dispatch(self) -> None:
         """Give free slots to those that wait, one to each flow in turn."""
         passed = 0
-        while self._queued and passed < len(self._queued) and self.running < self._limits.slots:
+        while self._queued and passed < len(self._queued) and self.running < self._slots():
             name, flow = self._queued.popitem(last=False)
             waiting = flow.waiting
             while waiting and waiting[0].turn.done():  # its client has gone

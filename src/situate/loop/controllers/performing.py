@@ -10,8 +10,10 @@ from situate.core.reconcile.effects import CreateObject, Effect
 from situate.loop.controllers.port import BatchingPort, ControllerPort, WriteResult
 from situate.loop.fair_slots import FairSlots, SlotLimits
 
-EFFECTS: Final = 256
+EFFECTS: Final = 32
 """How many effects may be in flight at once, of all controllers. Namespaces take turns."""
+ALONE: Final = 256
+"""How many, while only one namespace has any: as many as keep the store busy."""
 GUARANTEED: Final = 8
 """How many effects of one namespace may be in flight, whatever others do."""
 QUEUED: Final = 2_048
@@ -29,7 +31,7 @@ class EffectPerformer:
         """`batching`: the port, if it creates several objects at once."""
         self._port = port
         self._batching = batching
-        self._slots = FairSlots(SlotLimits(EFFECTS, EFFECTS, QUEUED, EFFECTS, GUARANTEED))
+        self._slots = FairSlots(SlotLimits(EFFECTS, ALONE, QUEUED, ALONE, GUARANTEED, ALONE))
 
     async def perform(self, flow: str, effects: Sequence[Effect]) -> Sequence[Answer]:
         """Perform these concurrently, in the turn of a namespace. The answers are in their order."""
