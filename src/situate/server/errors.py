@@ -90,6 +90,11 @@ def bad_request(message: str) -> StatusError:
     return StatusError(HTTPStatus.BAD_REQUEST, "BadRequest", message)
 
 
+def unclassified(message: str) -> StatusError:
+    """What kube-apiserver answers for an error of its own that has no reason: that of a conversion, say."""
+    return StatusError(HTTPStatus.INTERNAL_SERVER_ERROR, "", message)
+
+
 def not_found(plural: str, group: str, name: str) -> StatusError:
     text = f'{_qualified(plural, group)} "{name}" not found'
     return StatusError(HTTPStatus.NOT_FOUND, "NotFound", text, group=group, kind=plural, name=name)

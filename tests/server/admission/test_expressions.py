@@ -34,7 +34,7 @@ def unmet(*texts: str) -> str | None:
     request = AdmissionRequest(
         "CREATE", Target(POD, "default", "bob"), pod("bob"), None, BOB, {"kind": "CreateOptions"}
     )
-    variables = request_variables(request, MatchedAs(POD, "v1", "Pod"), OnlyOnesOwn())
+    variables = asyncio.run(request_variables(request, MatchedAs(POD, "v1", "Pod"), OnlyOnesOwn()))
     conditions = [{"name": f"c{at}", "expression": text} for at, text in enumerate(texts)]
     return unmet_condition(compile_conditions(conditions), variables)
 

@@ -1,5 +1,6 @@
 """Which requests a webhook or a policy is about. What kube-apiserver does is compared in tests/kubernetes."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -115,7 +116,7 @@ def test_another_version_of_the_same_resource_is_equivalent_if_the_policy_says_s
 
     tell(story)
     event = {"kind": "Event", "apiVersion": "v1", "metadata": {"name": "e"}, "message": "m", "involvedObject": {}}
-    shown = in_version(event, OLD_EVENT, NEW_EVENT)
+    shown = asyncio.run(in_version(event, OLD_EVENT, NEW_EVENT))
     assert shown is not None
     assert (shown["apiVersion"], shown["note"]) == ("events.k8s.io/v1", "m")
 

@@ -45,6 +45,7 @@ from situate.server.admission.users import user_admission
 from situate.server.admission.webhooks.client import WebhookClient
 from situate.server.admission.webhooks.metrics import WebhookMetrics
 from situate.server.apiextensions.controller import DefinitionController
+from situate.server.apiextensions.conversion_webhook import ConversionWebhooks
 from situate.server.apiextensions.served import CustomKinds
 from situate.server.controllers.leader import run_controllers
 from situate.server.default_class import ensure_default_class
@@ -288,7 +289,8 @@ async def _open_registry(
     identity.identity.audit.start()
     stack.callback(identity.identity.audit.close)
     plugins = chain(cache, settings.profile, accounts=settings.controllers)
-    custom, client = CustomKinds(cache), WebhookClient(cache)
+    client = WebhookClient(cache)
+    custom = CustomKinds(cache, ConversionWebhooks(client, new_uid).convert)
     stack.push_async_callback(client.aclose)
     registry = Registry(
         store,

@@ -81,19 +81,20 @@ def _resource(group: str, version: str, plural: str) -> dict[str, str]:
     return {"group": group, "version": version, "resource": plural}
 
 
-def request_variables(
+async def request_variables(
     request: AdmissionRequest,
     matched: MatchedAs,
     authorizer: Authorizer | None,
     namespace: Object | None = None,
 ) -> dict[str, Value]:
-    """The variables of an expression. `namespace`: of the object, if the expression may see it."""
+    """The variables of an expression. `namespace`: of the object, if the expression may see it. Raises StatusError if
+    the object cannot be converted."""
     resource = request.target.resource
     body = {"name": "", **request_body(request, matched)}
     shown = {name: cel_value(value) for name, value in body.items()}
     found: dict[str, Value] = {
-        "object": cel_value(in_version(request.object, resource, matched.resource)),
-        "oldObject": cel_value(in_version(request.old, resource, matched.resource)),
+        "object": cel_value(await in_version(request.object, resource, matched.resource)),
+        "oldObject": cel_value(await in_version(request.old, resource, matched.resource)),
         "request": StringMap({**shown, "options": cel_value(request.options or None)}),
         "namespaceObject": None if namespace is None else _namespace_value(namespace),
     }

@@ -183,14 +183,19 @@ class Equivalents:
         ]
 
 
-def in_version(obj: Object | None, resource: Resource, wanted: Resource) -> Object | None:
-    """An object of a request in the version in which it matched. Objects of subresources have one version only."""
-    if obj is None or wanted is resource or obj.get("kind") != resource.kind:
+async def in_version(obj: Object | None, resource: Resource, wanted: Resource) -> Object | None:
+    """An object of a request in the version in which it matched. Objects of subresources have one version only. Raises
+    StatusError if a webhook that has to convert it fails."""
+    if obj is None or obj.get("kind") != resource.kind:
         return obj
-    value = stored_value(Target(resource), obj)
+    if wanted is resource and obj.get("apiVersion") in (None, wanted.api_version):
+        return obj
     revision = int(obj["metadata"].get("resourceVersion") or 0)
-    if wanted.custom is not None:
-        return wanted.custom.stored.decode(value, revision)
+    if resource.custom is not None and wanted.custom is not None:
+        form = wanted.custom.original or wanted.custom.stored
+        (value,) = await form.converted([resource.custom.stored.shown_form(obj)])
+        return form.decode(value, revision)
+    value = stored_value(Target(resource), obj)
     found = codec.decode(value, wanted.api_version, wanted.kind, revision)
     convert = conversion.from_stored(wanted)
     return convert(found) if convert else found

@@ -15,6 +15,7 @@ from typing import Final
 
 from situate.loop.drive import describe_error
 from situate.loop.logs import Log
+from situate.server.apiextensions.definition import as_stored
 from situate.server.apiextensions.names import NON_STRUCTURAL, accepted_status, terminating_status
 from situate.server.apiextensions.served import DEFINITIONS
 from situate.server.errors import StatusError
@@ -157,6 +158,7 @@ class DefinitionController:
 
     async def _remove_objects(self, resource: Resource) -> bool:
         """Whether some are left: they have finalizers."""
+        resource = as_stored(resource)
         for one in list(self._registry.cache.all(resource)):
             try:
                 await self._registry.delete(Target(resource, one.namespace, one.name), APISERVER, DeleteOptions())

@@ -3,24 +3,41 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final, TypeAlias
 
 import msgspec
+from msgspec import structs
 
 from situate.server.apiextensions.columns import custom_printer
 from situate.server.apiextensions.decoding import CustomDecoder
-from situate.server.apiextensions.stored_form import CustomStoredForm, VersionSchema
+from situate.server.apiextensions.stored_form import Convert, CustomStoredForm, VersionSchema
 from situate.server.apiextensions.strategy import custom_strategy
+from situate.server.errors import unclassified
 from situate.server.kinds.custom_version import CustomVersion, ScalePaths
 from situate.server.kinds.kind import ALL_VERBS, Resource
+from situate.server.kinds.strategy import Strategy
 from situate.server.objects import Object
 from situate.wire.patching import CustomMerge
+from situate.wire.schema import Decoded
 from situate.wire.structural.merging import merge_schema_of
 from situate.wire.structural.schema import structural
 
 DIGEST_BYTES: Final = 12
 DEPRECATED: Final = "{api_version} {kind} is deprecated"
+
+WEBHOOK: Final = "Webhook"
+
+ConvertBy: TypeAlias = Callable[[Object, Sequence[Object], str], Awaitable[list[Object]]]
+"""Converts objects to an API version, by the webhook in the spec of their definition. Raises StatusError."""
+
+
+async def no_webhooks(_spec: Object, objects: Sequence[Object], _wanted: str) -> list[Object]:
+    """Of a registry that calls no webhooks."""
+    named = f"{objects[0]['apiVersion']}, Kind={objects[0]['kind']}"
+    raise unclassified(f"conversion webhook for {named} failed: this server calls no webhooks")
 
 
 def condition_is_true(crd: Object, name: str) -> bool:
@@ -33,14 +50,34 @@ def is_served(crd: Object) -> bool:
     return condition_is_true(crd, "Established")
 
 
-def resources_of(crd: Object) -> tuple[Resource, ...]:
+def resources_of(crd: Object, convert: ConvertBy = no_webhooks) -> tuple[Resource, ...]:
     """One for each version that is served. Raises whatever is wrong with the definition."""
     spec, names = crd["spec"], _names(crd)
     group, versions = spec["group"], spec["versions"]
     schemas = {one["name"]: _version_schema(spec, one) for one in versions}
     storage = next(one["name"] for one in versions if one.get("storage"))
     served = tuple(f"{group}/{one['name']}" for one in versions if one.get("served"))
-    return tuple(_resource(crd, names, one, schemas, storage, served) for one in versions if one.get("served"))
+    converts = partial(convert, spec) if spec.get("conversion", {}).get("strategy") == WEBHOOK else None
+    return tuple(
+        _resource(crd, names, one, schemas, storage, served, converts) for one in versions if one.get("served")
+    )
+
+
+def as_stored(resource: Resource) -> Resource:
+    """A custom kind for the server's own controllers, which read and write metadata, and have to go on when a
+    conversion webhook does not answer: objects keep the version in which they are stored, and no schema is applied."""
+    custom = resource.custom
+    if custom is None or not custom.stored.has_webhook:
+        return resource
+    plain = Strategy(own_finalizers=False, counts_generation=True)
+    found = structs.replace(
+        custom, stored=custom.stored.as_stored(), original=custom.stored, strategy=plain, decode=_decode_any
+    )
+    return replace(resource, custom=found)
+
+
+def _decode_any(body: bytes, _strict: bool) -> Decoded:
+    return Decoded(msgspec.json.decode(body, type=dict[str, Any]), ())
 
 
 def _names(crd: Object) -> Mapping[str, Any]:
@@ -65,6 +102,7 @@ def _resource(
     schemas: Mapping[str, VersionSchema],
     storage: str,
     served: tuple[str, ...],
+    convert: Convert | None,
 ) -> Resource:
     spec, own = crd["spec"], schemas[version["name"]]
     group, kind = spec["group"], names["kind"]
@@ -78,7 +116,7 @@ def _resource(
         printer=custom_printer(version.get("additionalPrinterColumns") or ()),
         merge=CustomMerge(merge_schema_of(own.schema), has_status, served, own.digest),
         decode=own.decoder.decode,
-        stored=CustomStoredForm(group, kind, own.name, storage, schemas),
+        stored=CustomStoredForm(group, kind, own.name, storage, schemas, convert),
         selectable=tuple(one["jsonPath"].removeprefix(".") for one in version.get("selectableFields") or ()),
         scale=scale,
         warning=_warning(group, kind, version),

@@ -12,7 +12,7 @@ from typing import Final
 
 from situate.loop.drive import describe_error
 from situate.loop.logs import Log
-from situate.server.apiextensions.definition import is_served, resources_of
+from situate.server.apiextensions.definition import ConvertBy, is_served, no_webhooks, resources_of
 from situate.server.registry.cache import Cache
 from situate.server.registry.stored_object import StoredObject
 from situate.server.resources import BY_KIND, BY_PATH, Resource
@@ -24,8 +24,9 @@ _log = Log(__name__)
 
 
 class CustomKinds:
-    def __init__(self, cache: Cache) -> None:
+    def __init__(self, cache: Cache, convert: ConvertBy = no_webhooks) -> None:
         self._cache = cache
+        self._convert = convert
         self._seen = -1
         self._by_definition: dict[str, tuple[int, tuple[Resource, ...]]] = {}
         """The revision of a definition and its resources, by its name."""
@@ -61,7 +62,7 @@ class CustomKinds:
         for stored in self._cache.all(DEFINITIONS):
             known = self._by_definition.get(stored.name)
             if known is None or known[0] != stored.revision:
-                known = (stored.revision, _understood(stored))
+                known = (stored.revision, _understood(stored, self._convert))
             found[stored.name] = known
         self._by_definition = found
         # A kind of this server's own keeps its path.
@@ -77,12 +78,12 @@ class CustomKinds:
         self._seen = changed
 
 
-def _understood(stored: StoredObject) -> tuple[Resource, ...]:
+def _understood(stored: StoredObject, convert: ConvertBy) -> tuple[Resource, ...]:
     crd = stored.object(DEFINITIONS)
     if not is_served(crd):
         return ()
     try:
-        return resources_of(crd)
+        return resources_of(crd, convert)
     except Exception as error:  # noqa: BLE001 - whatever is odd about this definition, the others are served
         _log.error(NOT_UNDERSTOOD, name=stored.name, err=describe_error(error))
         return ()

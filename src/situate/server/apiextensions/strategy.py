@@ -16,7 +16,7 @@ from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.metadata import validate_metadata
 from situate.server.kinds.names import dns_1035_label, path_segment
 from situate.server.kinds.strategy import Strategy, drop_status, keep_status
-from situate.server.objects import Object, shown_name
+from situate.server.objects import Object, go_type, shown_name
 from situate.wire.schema.values import INT32_MAX
 from situate.wire.structural.checks import MISSING, NO_PATH, SchemaChecks
 from situate.wire.structural.defaulting import fill_defaults, has_defaults
@@ -281,13 +281,9 @@ def _nested(obj: Any, path: str) -> Any:
     return obj
 
 
-_GO_TYPES: Final = {str: "string", bool: "bool", int: "int64", float: "float64", list: "[]interface {}"}
-
-
 def _accessor_error(path: str, value: Any, wanted: str) -> str:
     shown = value if isinstance(value, str) else "true" if value is True else "false" if value is False else value
-    given = "map[string]interface {}" if isinstance(value, dict) else _GO_TYPES.get(type(value), "<nil>")
-    return f"{path} accessor error: {shown} is of the type {given}, expected {wanted}"
+    return f"{path} accessor error: {shown} is of the type {go_type(value)}, expected {wanted}"
 
 
 # -- finalizers --------------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 from situate.loop.controllers.cache import ServedKind
 from situate.loop.controllers.runner import Runner
 from situate.loop.logs import Log
+from situate.server.apiextensions.definition import as_stored
 from situate.server.apiextensions.served import DEFINITIONS
 from situate.server.errors import StatusError
 from situate.server.registry.registry import Registry
@@ -95,7 +96,7 @@ class CustomFollowers:
         resource, event = versions[0], asyncio.Event()
         one = _served(resource)
         seen, gone = partial(self._runner.seen, one), partial(self._runner.gone, one)
-        task = group.create_task(self._follow(Target(resource), seen, gone, event))
+        task = group.create_task(self._follow(Target(as_stored(resource)), seen, gone, event))
         self._followed[stored_as] = _Followed(resource, task, _names(versions))
         self._runner.view.graph.add_kinds(_names(versions))
         synced.append(event)

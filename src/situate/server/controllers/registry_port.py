@@ -19,6 +19,7 @@ from situate.core.reconcile.effects import (
 from situate.core.reconcile.nodes.cleanup import LEASES as NODE_LEASES
 from situate.loop.controllers.events import event_body, event_name, space_of
 from situate.loop.controllers.port import RefusedError, WriteResult, call, refused
+from situate.server.apiextensions.definition import as_stored
 from situate.server.errors import StatusError, conflict, not_found
 from situate.server.placing.eviction import Evictor
 from situate.server.placing.rebinding import unbound
@@ -159,7 +160,7 @@ class RegistryPort:
                 everything = Target(resource, ref.name)
                 await self._registry.delete_collection(everything, CONTROLLERS, ListOptions(), DeleteOptions())
         custom = {one.stored_as: one for one in self._registry.custom.resources if one.namespaced}
-        for resource in custom.values():  # a kind may be newer than what controllers have seen
+        for resource in map(as_stored, custom.values()):  # a kind may be newer than what controllers have seen
             if self._registry.cache.count(resource, ref.name):
                 everything = Target(resource, ref.name)
                 await self._registry.delete_collection(everything, CONTROLLERS, ListOptions(), DeleteOptions())
@@ -206,7 +207,7 @@ class RegistryPort:
         known = BY_KIND.get((ref.api_version, ref.kind)) or self._registry.custom.of_kind(ref.api_version, ref.kind)
         if known is None:
             raise not_found(ref.kind, ref.api_version.rpartition("/")[0], ref.name)
-        return known
+        return as_stored(known)
 
 
 def _refused(effect: Effect, error: StatusError) -> WriteResult:

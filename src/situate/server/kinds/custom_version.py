@@ -6,7 +6,7 @@ kind, it asks this about a custom one; everything else is the same for both. `se
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from msgspec import Struct
@@ -21,10 +21,34 @@ from situate.wire.schema import Decoded
 class StoredForm(Protocol):
     """How objects of a custom kind are stored, and read in one of its versions."""
 
-    def encode(self, obj: Object) -> bytes: ...
+    @property
+    def has_webhook(self) -> bool:
+        """Whether a webhook converts between the versions. See registry/converted.py."""
+
+    def encode(self, obj: Object) -> bytes:
+        """Without a webhook."""
+
+    async def encoded(self, obj: Object) -> bytes:
+        """The stored form. Raises StatusError."""
+
+    def shown_form(self, obj: Object) -> bytes:
+        """The stored form of an object in this version, not converted."""
+
+    def is_convertible(self, value: bytes) -> bool:
+        """Whether a webhook has to convert a stored value before this version can show it."""
+
+    def is_outdated(self, value: bytes) -> bool:
+        """Whether another write would store it in another version."""
+
+    async def converted(self, values: Sequence[bytes]) -> list[bytes]:
+        """The stored form of these values in this version. Raises StatusError."""
+
+    def as_stored(self) -> StoredForm:
+        """For the server's own controllers: objects in the version in which they are stored, without conversion."""
 
     def decode(self, value: bytes, revision: int) -> Object:
-        """A new object in this version, pruned and defaulted by its schema."""
+        """A new object in this version, pruned and defaulted by its schema; as it is stored, if it would have to be
+        converted."""
 
     def to_json(self, value: bytes, revision: int) -> bytes: ...
 
@@ -57,3 +81,5 @@ class CustomVersion(Struct, frozen=True, eq=False, gc=False):
     """For every request of a deprecated version."""
     is_terminating: bool = False
     """The definition is being deleted: nothing new can be created."""
+    original: StoredForm | None = None
+    """Of a kind as controllers read it: how clients read it. See `as_stored` in apiextensions/definition.py."""

@@ -20,6 +20,7 @@ from msgspec import Struct
 
 from situate.server.errors import StatusError
 from situate.server.registry.context import RegistryContext
+from situate.server.registry.converted import has_webhook
 from situate.server.registry.create import Instance, create, find_template, instantiate
 from situate.server.registry.create_cache import split_body
 from situate.server.registry.keys import key_of
@@ -99,7 +100,8 @@ def _prepare(context: RegistryContext, one: Modification) -> tuple[Changed, Prep
     target, request = one.target, one.request
     resource = target.resource
     stored = context.cache.get(resource, target.namespace, target.name)
-    if stored is None or resource.stored_as == EVENTS:  # events expire: each write needs a lease of the store
+    # Events expire, so that each write needs a lease of the store; a webhook takes its time.
+    if stored is None or resource.stored_as == EVENTS or has_webhook(resource):
         return None
     old = context.recent_pods.take(stored) or stored.object(resource)
     try:

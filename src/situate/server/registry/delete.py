@@ -15,6 +15,7 @@ from situate.core.model.integers import next_int64
 from situate.server.errors import StatusError, conflict
 from situate.server.registry import codec
 from situate.server.registry.context import RegistryContext
+from situate.server.registry.converted import shown
 from situate.server.registry.list import list_objects
 from situate.server.registry.stored_object import DeleteResult, ListResult, StoredObject, read_stored
 from situate.server.registry.transaction import Conflicted, commit, commit_deletion, retry_conflicts
@@ -72,6 +73,7 @@ async def _delete_once(
     context: RegistryContext, target: Target, stored: StoredObject, caller: Caller, options: DeleteOptions
 ) -> DeleteResult | Conflicted:
     _check_preconditions(target.resource, stored, options)
+    stored = await shown(target.resource, stored)
     old = stored.object(target.resource)
     await _admit(context, target, old, caller, options)
     terminating = _terminating(context, target.resource, old, options)

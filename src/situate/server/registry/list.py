@@ -7,11 +7,15 @@ serves them; else the store does, until it compacts that revision.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 from itertools import islice
 from typing import Final
 
+from msgspec import structs
+
 from situate.server.errors import StatusError, expired
 from situate.server.registry.cache import Cache
+from situate.server.registry.converted import all_shown, has_webhook
 from situate.server.registry.keys import parse_key, prefix_of
 from situate.server.registry.list_options import (
     EXACT,
@@ -52,6 +56,21 @@ async def list_objects(
     validate_list_options(options)
     resource = target.resource
     selected = selection(resource, target.namespace, target.name, options.labels, options.fields)
+    if not has_webhook(resource):
+        return await _listed(cache, store, target, options, selected, wait_s)
+    if not selected.paths:
+        found = await _listed(cache, store, target, options, selected, wait_s)
+        return structs.replace(found, items=await all_shown(resource, found.items))
+    # Whether an object is selected is known once it is converted, so that there are no pages.
+    options, broader = replace(options, limit=0), structs.replace(selected, paths=())
+    found = await _listed(cache, store, target, options, broader, wait_s)
+    return structs.replace(found, items=await all_shown(resource, found.items, selected.matches_paths))
+
+
+async def _listed(
+    cache: Cache, store: Store, target: Target, options: ListOptions, selected: Selection, wait_s: float
+) -> ListResult:
+    """As stored: a webhook may have to convert the objects."""
     _warn_of_unreadable(cache, target, selected)
     if options.continue_from:
         token = parse_continue_token(options.continue_from)

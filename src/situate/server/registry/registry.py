@@ -21,6 +21,8 @@ from situate.server.quota.charging import QuotaAccounts
 from situate.server.registry.batch import Creation, Modification, create_each, modify_each
 from situate.server.registry.cache import Cache
 from situate.server.registry.context import RegistryContext
+from situate.server.registry.converted import shown
+from situate.server.registry.converted_watch import ConvertedWatch
 from situate.server.registry.create import Decode, create
 from situate.server.registry.create_cache import CreateCache, RecentPods
 from situate.server.registry.delete import delete, delete_collection
@@ -42,7 +44,7 @@ from situate.server.registry.stored_object import DeleteResult, ListResult, Stor
 from situate.server.registry.update import UpdatedObject, modify, update
 from situate.server.registry.user_admission import NOBODY, UserAdmission
 from situate.server.registry.warning import collecting, warn
-from situate.server.registry.watch import open_watch
+from situate.server.registry.watch import open_shown_watch
 from situate.server.registry.watchers import ObjectWatch
 from situate.server.requests import Caller, DeleteOptions, ListOptions, Object, Target, WatchOptions, WriteOptions
 from situate.store.contract import Store
@@ -145,14 +147,14 @@ class Registry:
         stored = self.cache.get(target.resource, target.namespace, target.name)
         if stored is None:
             raise self.cache.missing(target.resource, target.namespace, target.name)
-        return stored
+        return await shown(target.resource, stored)
 
     async def list(self, target: Target, options: ListOptions = _LIST) -> ListResult:
         return await list_objects(self.cache, self._store, target, options)
 
-    async def watch(self, target: Target, options: WatchOptions = _WATCH) -> ObjectWatch:
+    async def watch(self, target: Target, options: WatchOptions = _WATCH) -> ObjectWatch | ConvertedWatch:
         """410 if the revision is too old. Close the watch, or read it to its end."""
-        return await open_watch(self.cache, target, options)
+        return await open_shown_watch(self.cache, target, options)
 
     # -- writing -------------------------------------------------------------------------------------------------------
 

@@ -79,6 +79,10 @@ class Selection(Struct, frozen=True, gc=False):
                 return False
         if self.labels.requirements and not self.labels.matches(stored.labels):
             return False
+        return self.matches_paths(stored)
+
+    def matches_paths(self, stored: StoredObject) -> bool:
+        """The part about fields of a custom kind."""
         return not self.paths or _matches_paths(self.paths, stored)
 
 

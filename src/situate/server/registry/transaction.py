@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from situate.server.errors import StatusError, conflict
 from situate.server.registry import codec, conversion
 from situate.server.registry.context import RegistryContext
+from situate.server.registry.converted import shown
 from situate.server.registry.keys import key_of
 from situate.server.registry.selectable_fields import PODS, values_after
 from situate.server.registry.store_errors import status_error
@@ -50,7 +51,8 @@ async def commit(
 ) -> StoredObject | Conflicted:
     """Replace `before` by `new`, or delete it if `new` is None. Returns once that is durable and in the cache.
 
-    A deleted object is returned in its last state, at the revision of the deletion. `unchanged`: another object that
+    The object is returned in the version of the target; a deleted one in its last state, at the revision of the
+    deletion, so that `before` must be in that version too. `unchanged`: another object that
     must not have changed. `value`: the stored form of `new`, if known. `request`: see `TransactionExtension`.
     """
     key = key_of(target.resource, target.namespace, name)
@@ -66,7 +68,7 @@ async def commit(
     for fence in context.fences:
         guards.append(fence())
     if value is None:
-        value = b"" if new is None else stored_value(target, new)
+        value = b"" if new is None else await stored_form(target, new)
     writes: list[Write] = [Delete(key) if new is None else Put(key, value, await _lease(context, target))]
     if before is not None and new is not None and not dry_run:
         seen = values_after(target.resource.stored_as, (before.uid, before.labels, before.values), new)
@@ -88,9 +90,9 @@ async def commit(
     if new is None and before is not None:
         return replace(before, revision=revision)
     if dry_run or new is None:
-        return read_stored(key, value, revision)
+        return await shown(target.resource, read_stored(key, value, revision))
     remember_pending(context, target, key, value, new)
-    return cached_or_decoded(context, target, name, key, value, revision)
+    return await shown(target.resource, cached_or_decoded(context, target, name, key, value, revision))
 
 
 def _is_checked(target: Target, old: Object | None, new: Object | None) -> bool:
@@ -162,7 +164,15 @@ async def _lease(context: RegistryContext, target: Target) -> LeaseId:
         raise status_error(error) from error
 
 
+async def stored_form(target: Target, new: Object) -> bytes:
+    """What is stored of an object. Raises StatusError if a webhook that has to convert it fails."""
+    if target.resource.custom is not None:
+        return await target.resource.custom.stored.encoded(new)
+    return stored_value(target, new)
+
+
 def stored_value(target: Target, new: Object) -> bytes:
+    """`stored_form` of a kind that no webhook converts."""
     if target.resource.custom is not None:
         return target.resource.custom.stored.encode(new)
     convert = conversion.to_stored(target.resource)

@@ -12,6 +12,7 @@ from situate.server.kinds.metadata import validate_metadata_update
 from situate.server.kinds.strategy import Strategy, keep_status
 from situate.server.registry.codec import encode
 from situate.server.registry.context import RegistryContext
+from situate.server.registry.converted import is_outdated, shown
 from situate.server.registry.create import create_for_update
 from situate.server.registry.list_options import parse_resource_version
 from situate.server.registry.managed_fields import writer_of
@@ -88,6 +89,8 @@ async def _update_once(
 ) -> StoredObject | Conflicted:
     resource, strategy = target.resource, context.strategy(target.resource)
     # 1. The new object, and the preconditions.
+    is_current = not is_outdated(resource, stored)
+    stored = await shown(resource, stored)
     old = stored.object(resource)
     made = make(old, writer)
     new = made.object
@@ -113,7 +116,7 @@ async def _update_once(
     # 4. Write, if anything changed.
     if last_finalizer_removed(new, old, resource.kind):
         return await _delete_finalized(context, target, stored, old, new, options.dry_run)
-    if _same(new, old):
+    if is_current and _same(new, old):
         return await _confirmed(context, target, stored)
     request = StatusWrite(made.annotations) if made.annotations and target.subresource == "status" else None
     return await commit(context, target, stored.name, stored, old, new, options.dry_run, request=request)
@@ -284,6 +287,7 @@ async def modify(
         if stored is None:
             raise context.cache.missing(target.resource, target.namespace, target.name)
         check_preconditions(target, resource_version, uid, stored)
+        stored = await shown(target.resource, stored)
         old = (None if altered else context.recent_pods.take(stored)) or stored.object(target.resource)
         new = change(stored.object(target.resource) if altered else old, stored)
         if last_finalizer_removed(new, old, target.resource.kind):

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from msgspec.structs import replace
+
 from situate.server.registry.cache import Cache
+from situate.server.registry.converted import has_webhook
+from situate.server.registry.converted_watch import ConvertedWatch
 from situate.server.registry.keys import prefix_of
 from situate.server.registry.list import WAIT_S, wait_for
 from situate.server.registry.list_options import parse_resource_version, validate_watch_options
@@ -22,7 +26,9 @@ async def open_watch(
     Without a revision, or from 0, the watch starts with an ADDED event for each object, unless the options say no.
     """
     validate_watch_options(options)
-    chosen = selection(target.resource, target.namespace, target.name, options.labels, options.fields)
+    chosen = _selection(target, options)
+    if has_webhook(target.resource):  # then its fields select an object once it is converted
+        chosen = replace(chosen, paths=())
     revision = parse_resource_version(options.resource_version)
     if options.resource_version:
         await wait_for(cache, revision, wait_s)
@@ -44,6 +50,18 @@ async def open_watch(
     if options.timeout_s:
         watch.end_after(options.timeout_s)
     return watch
+
+
+async def open_shown_watch(cache: Cache, target: Target, options: WatchOptions) -> ObjectWatch | ConvertedWatch:
+    """`open_watch`, with the objects in the version of the target, to which a webhook may have to convert them."""
+    watch = await open_watch(cache, target, options)
+    if not has_webhook(target.resource):
+        return watch
+    return ConvertedWatch(watch, _selection(target, options))
+
+
+def _selection(target: Target, options: WatchOptions) -> Selection:
+    return selection(target.resource, target.namespace, target.name, options.labels, options.fields)
 
 
 def _initial(current: Iterable[StoredObject], revision: int, bookmark: bool) -> Iterator[WatchEvent]:

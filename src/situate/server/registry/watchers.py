@@ -54,6 +54,10 @@ class WatchEvent(Struct, gc=False, eq=False):
     """For a BOOKMARK: it ends the initial events and has the annotation k8s.io/initial-events-end."""
     lines: dict[str, bytes] | None = None
     """By API version. Use `line`."""
+    before: StoredObject | None = None
+    """Of MODIFIED: what the object was."""
+    conversions: dict[str, asyncio.Future[WatchEvent | None]] | None = None
+    """For converted_watch.py."""
 
     def line(self, resource: Resource) -> bytes:
         r"""`{"type":"ADDED","object":{...}}` and a line feed; encoded once for all watches of that version."""
@@ -262,4 +266,4 @@ def event_of(change: Change, event_type: EventType) -> WatchEvent:
     stored = change.after
     if event_type == "DELETED" and change.before is not None:
         stored = replace(change.before, revision=change.revision)
-    return WatchEvent(event_type, change.revision, stored)
+    return WatchEvent(event_type, change.revision, stored, before=change.before if event_type == "MODIFIED" else None)

@@ -31,13 +31,13 @@ class RequestForms:
         """In which a binding that names no namespace finds its parameters."""
         return self._request.namespace
 
-    def variables(self, matched: MatchedAs, *authorizers: Authorizer) -> Given:
+    async def variables(self, matched: MatchedAs, *authorizers: Authorizer) -> Given:
         """Once for an evaluation on the event loop, and once for one beside it: they have authorizers of their own.
         Raises StatusError (404) if there is no namespace."""
         key = (matched.api_version, matched.resource.plural)
         if key not in self._known:
             namespace = self._namespace()
-            self._known[key] = [request_variables(self._request, matched, one, namespace) for one in authorizers]
+            self._known[key] = [await request_variables(self._request, matched, one, namespace) for one in authorizers]
         return self._known[key]
 
     def forget(self) -> None:

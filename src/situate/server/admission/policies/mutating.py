@@ -247,7 +247,7 @@ class MutatingPolicies:
 
     async def admit(self, request: AdmissionRequest) -> None:
         run = _MutatingRun(request, self._cache, self._authorizer, self._evaluator)
-        invocations = self._invocations(request, run)
+        invocations = await self._invocations(request, run)
         state = run.reinvocations
         if request.is_reinvoked and state.output != request.object:
             state.changed()
@@ -264,7 +264,7 @@ class MutatingPolicies:
             error.causes = tuple(Cause("", one.text, "") for one in failures)
             raise error
 
-    def _invocations(
+    async def _invocations(
         self, request: AdmissionRequest, run: _MutatingRun
     ) -> list[tuple[BoundPolicy[MutatingPolicy], PolicyBinding, MatchedAs, Param]]:
         """What matches the object as it was before all policies."""
@@ -286,7 +286,7 @@ class MutatingPolicies:
                     if binding.matcher and binding.matcher.matched(request, self._cache, others) is None:
                         continue
                     kind, reference = policy.spec.get("paramKind"), binding.spec.get("paramRef")
-                    params = self._params.find(kind, reference, request.namespace)
+                    params = await self._params.find(kind, reference, request.namespace)
                 except (StatusError, ParamError) as problem:
                     run.fail(policy, binding, f"failed to configure binding: {_said(problem)}")
                     continue
@@ -352,16 +352,16 @@ class _MutatingRun:
         if mutation.expression.expression is None:
             raise MutationError(mutation.expression.error)
         found = await self._run(policy, matched, param, lambda context: context.run(mutation.expression))
-        versioned = in_version(request.object, resource, matched.resource)
+        versioned = await in_version(request.object, resource, matched.resource)
         if versioned is None:
             return
         after = mutate(mutation, versioned, found, _Form(matched))
-        request.object = in_version(after, matched.resource, resource)
+        request.object = await in_version(after, matched.resource, resource)
         self._forms.forget()
         self.has_mutated = True
 
     async def _run(self, policy: MutatingPolicy, matched: MatchedAs, param: Param, ask: Any) -> Any:
-        given = self._forms.variables(matched, self._authorizer, self._beside)
+        given = await self._forms.variables(matched, self._authorizer, self._beside)
 
         def evaluate(budget: CostBudget, beside: bool) -> Any:
             return ask(PolicyContext(policy.variables, {**given[beside], "params": param.value}, budget))

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from situate.core.cel.values import StringMap, Value
 from situate.server.admission.expressions import cel_value
 from situate.server.apiextensions.served import CustomKinds
+from situate.server.errors import StatusError
 from situate.server.kinds.label_selectors import matches
 from situate.server.registry.cache import Cache
+from situate.server.registry.converted import all_shown
+from situate.server.registry.stored_object import StoredObject
 from situate.server.resources import BY_KIND, Resource
 
 MOST_PARAMS: Final = 100
@@ -65,7 +68,9 @@ class ParamFinder:
             raise ParamError(NO_MAPPING.format(group_version=f"{group}/{version}", kind=kind.get("kind", "")))
         return found
 
-    def find(self, kind: Mapping[str, Any] | None, reference: Mapping[str, Any] | None, namespace: str) -> list[Param]:
+    async def find(
+        self, kind: Mapping[str, Any] | None, reference: Mapping[str, Any] | None, namespace: str
+    ) -> list[Param]:
         """`namespace`: of the request. Raises ParamError."""
         if kind is None or reference is None:
             return [NO_PARAM]
@@ -77,22 +82,29 @@ class ParamFinder:
                 raise ParamError(NO_NAMESPACE)
         elif there:
             raise ParamError(NOT_NAMESPACED)
-        found = self._found(resource, reference, there)
+        found = await self._found(resource, reference, there)
         if not found and reference.get("parameterNotFoundAction") == "Deny":
             raise ParamError(NONE_FOUND)
         return found
 
-    def _found(self, resource: Resource, reference: Mapping[str, Any], namespace: str) -> list[Param]:
+    async def _found(self, resource: Resource, reference: Mapping[str, Any], namespace: str) -> list[Param]:
         if name := reference.get("name"):
             stored = self._cache.get(resource, namespace, name)
-            return [] if stored is None else [_param(namespace, name, stored.object(resource))]
-        found: list[Param] = []
+            return [] if stored is None else await _params(resource, namespace, [stored])
+        found: list[StoredObject] = []
         for one in self._cache.all(resource, namespace):
             if matches(reference.get("selector") or {}, one.labels):
                 if len(found) == MOST_PARAMS:
                     raise ParamError(TOO_MANY)
-                found.append(_param(namespace, one.name, one.object(resource)))
-        return found
+                found.append(one)
+        return await _params(resource, namespace, found)
+
+
+async def _params(resource: Resource, namespace: str, found: Sequence[StoredObject]) -> list[Param]:
+    try:
+        return [_param(namespace, one.name, one.object(resource)) for one in await all_shown(resource, found)]
+    except StatusError as error:  # of a webhook that converts them
+        raise ParamError(error.message) from None
 
 
 def _param(namespace: str, name: str, obj: Any) -> Param:

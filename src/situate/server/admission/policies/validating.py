@@ -249,7 +249,7 @@ class _Run:
                 if binding.matcher and binding.matcher.matched(self._request, self._cache, others) is None:
                     continue
                 kind, reference = policy.spec.get("paramKind"), binding.spec.get("paramRef")
-                params = self._params.find(kind, reference, self._forms.param_namespace)
+                params = await self._params.find(kind, reference, self._forms.param_namespace)
             except StatusError as error:
                 self.misconfigured(policy, binding, error.message)
                 continue
@@ -266,7 +266,7 @@ class _Run:
 
     async def _judged(self, policy: BoundPolicy[ValidatingPolicy], matched: MatchedAs, param: Param) -> PolicyVerdict:
         compiled, fails = policy.compiled, policy.fails
-        given = self._forms.variables(matched, self._authorizer, self._beside)
+        given = await self._forms.variables(matched, self._authorizer, self._beside)
 
         def evaluate(budget: CostBudget, beside: bool) -> PolicyVerdict:
             return judge(compiled, {**given[beside], "params": param.value}, budget, fails=fails)

@@ -97,10 +97,10 @@ class Asking:
         """As with policies, what is cheap is evaluated at once, and the rest again, beside the event loop. Raises
         ConditionError."""
         try:
-            variables = request_variables(request, found, self._authorizer)
+            variables = await request_variables(request, found, self._authorizer)
             return unmet_condition(webhook.conditions, variables, QUICK_BUDGET)
         except ConditionsTooExpensiveError:
-            variables = request_variables(request, found, LoopAuthorizer(self._authorizer))
+            variables = await request_variables(request, found, LoopAuthorizer(self._authorizer))
             return await self._evaluator.beside(lambda: unmet_condition(webhook.conditions, variables))
 
     async def ask(self, asked: Asked, request: AdmissionRequest, kind: str) -> list[Any] | None:
@@ -142,8 +142,11 @@ class Asking:
         if not version:
             raise CallFailedError(NO_VERSION, HTTPStatus.BAD_REQUEST)
         resource, uid = request.target.resource, self._new_uid()
-        new = in_version(request.object, resource, matched.resource)
-        old = in_version(request.old, resource, matched.resource)
+        try:
+            new = await in_version(request.object, resource, matched.resource)
+            old = await in_version(request.old, resource, matched.resource)
+        except StatusError as error:
+            raise internal_error(error.message) from None
         body = review_body(uid, version, request, matched, new, old)
         try:
             found = await self._client.call(webhook.spec.get("clientConfig") or {}, body, webhook.timeout_s)

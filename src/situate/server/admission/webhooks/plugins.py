@@ -85,7 +85,7 @@ class MutatingWebhooks:
             before = request.object
             if before is None:
                 raise internal_error(NO_OBJECT.format(name=quoted(webhook.name)))
-            after = _patched(before, patch, request, asked.matched)
+            after = await _patched(before, patch, request, asked.matched)
             said = _encode({**named, "patch": patch, "patchType": JSON_PATCH}).decode()
             annotate({f"{PATCH}{where}": said})
             changed = after != before
@@ -96,10 +96,10 @@ class MutatingWebhooks:
             annotate({f"{MUTATION}{where}": _encode({**named, "mutated": changed}).decode()})
 
 
-def _patched(obj: Object, patch: list[Any], request: AdmissionRequest, matched: MatchedAs) -> Object:
+async def _patched(obj: Object, patch: list[Any], request: AdmissionRequest, matched: MatchedAs) -> Object:
     """The object after a patch of it in the version that the webhook was shown, decoded and with defaults again."""
     resource = request.target.resource
-    shown = in_version(obj, resource, matched.resource)
+    shown = await in_version(obj, resource, matched.resource)
     if shown is None:  # there is an object, so that there is one in each version
         return obj
     try:
@@ -114,7 +114,7 @@ def _patched(obj: Object, patch: list[Any], request: AdmissionRequest, matched: 
     except DecodeError as error:
         raise internal_error(error.why) from None
     _default(after, matched.resource)
-    found = in_version(after, matched.resource, resource)
+    found = await in_version(after, matched.resource, resource)
     return after if found is None else found
 
 
