@@ -10,7 +10,8 @@ from typing import Any
 
 from situate.server.admission.chain import chain
 from situate.server.apiextensions.controller import DefinitionController
-from situate.server.apiextensions.served import DEFINITIONS
+from situate.server.apiextensions.definition import ConvertBy, no_webhooks
+from situate.server.apiextensions.served import DEFINITIONS, CustomKinds
 from situate.server.errors import StatusError
 from situate.server.http.bodies import decode_resource
 from situate.server.registry.cache import Cache
@@ -86,7 +87,7 @@ class World:
 
 
 @asynccontextmanager
-async def world() -> AsyncIterator[World]:
+async def world(convert: ConvertBy = no_webhooks) -> AsyncIterator[World]:
     store = MemoryStore()
     cache = Cache(store)
     numbers = itertools.count(1)
@@ -95,6 +96,7 @@ async def world() -> AsyncIterator[World]:
         wall_ns=lambda: NOW_NS,
         new_uid=lambda: f"uid-{next(numbers)}",
         cache=cache,
+        custom=CustomKinds(cache, convert),
         admission=chain(cache),
     )
     await registry.start()
