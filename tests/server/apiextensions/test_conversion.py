@@ -379,6 +379,28 @@ def test_fields_are_selected_in_the_version_that_is_asked_for() -> None:
     run(story)
 
 
+def test_watches_end_when_the_definition_changes() -> None:
+    async def story(at: Converting) -> None:
+        await at.here.create(at.v1, of("a", "v1"))
+        watch = await at.here.registry.watch(Target(at.v1, "default"), LIVE)
+        running = asyncio.create_task(at.here.controller.run())
+        await at.here.patch(at.v1, "a", {"spec": {"host": "y"}})
+        assert (await anext(watch)).type == "MODIFIED"
+        await at.store("v2")
+        async with asyncio.timeout(20):
+            with pytest.raises(StopAsyncIteration):
+                await anext(watch)
+        again = await at.here.registry.watch(Target(at.v1, "default"), LIVE)
+        await at.here.create(at.v2, of("b", "v2", "z"))
+        shown = json.loads((await anext(again)).line(at.v1))["object"]
+        assert (shown["apiVersion"], shown["spec"]["host"]) == (f"{GROUP}/v1", "z")
+        await again.aclose()
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    run(story)
+
+
 # -- the server's own controllers --------------------------------------------------------------------------------------
 
 

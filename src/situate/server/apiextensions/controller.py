@@ -54,12 +54,27 @@ class DefinitionController:
                 async with aclosing(await self._registry.watch(Target(DEFINITIONS), WATCH)) as events:
                     async for event in events:
                         if event.stored is not None:
+                            self._end_watches(event.stored)
                             self._put(event.stored.name)
                             if event.type == "DELETED":  # its names are free now
                                 self._put_all()
             except StatusError as error:
                 _log.warning("Definitions of custom resources cannot be watched; trying again", err=error.message)
             await asyncio.sleep(AGAIN_S)
+
+    def _end_watches(self, stored: StoredObject) -> None:
+        """Watches show objects as the definition was when they were opened: those of an older one end, and their
+        clients open new ones."""
+        crd = stored.object(DEFINITIONS)
+        spec, generation = crd["spec"], crd["metadata"].get("generation", 0)
+        stored_as = f"{spec['group']}/{spec['names']['plural']}"
+        resource = next((one for one in self._registry.custom.resources if one.stored_as == stored_as), None)
+        if resource is None:
+            return
+        for watch in self._registry.cache.of(resource).broadcaster.watches():
+            custom = watch.resource.custom
+            if custom is not None and custom.generation != generation:
+                watch.end()
 
     def _put(self, name: str) -> None:
         self._due[name] = None

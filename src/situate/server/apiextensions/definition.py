@@ -121,6 +121,7 @@ def _resource(
         scale=scale,
         warning=_warning(group, kind, version),
         is_terminating=terminating,
+        generation=crd["metadata"].get("generation", 0),
     )
     return Resource(
         group=group,

@@ -81,5 +81,7 @@ class CustomVersion(Struct, frozen=True, eq=False, gc=False):
     """For every request of a deprecated version."""
     is_terminating: bool = False
     """The definition is being deleted: nothing new can be created."""
+    generation: int = 0
+    """Of the definition."""
     original: StoredForm | None = None
     """Of a kind as controllers read it: how clients read it. See `as_stored` in apiextensions/definition.py."""

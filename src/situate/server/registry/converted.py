@@ -53,12 +53,13 @@ async def all_shown(
     for first in range(0, len(items), PART):
         part = items[first : first + PART]
         values = await custom.stored.converted([one.value for one in part])
-        made = [replace(one, value=value) for one, value in zip(part, values, strict=True)]
-        kept = made if keep is None else [one for one in made if keep(one)]
-        size += sum([len(one.value) for one in kept])
+        for one, value in zip(part, values, strict=True):
+            made = one if value is one.value else replace(one, value=value)
+            if keep is None or keep(made):
+                done.append(made)
+                size += 0 if made is one else len(value)
         if size > CONVERTED_BYTES:
             raise StatusError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "RequestEntityTooLarge", TOO_LONG)
-        done += kept
     return done
 
 
