@@ -295,6 +295,18 @@ def test_a_webhook_may_change_labels_and_annotations_only_and_is_pruned() -> Non
     run(story)
 
 
+def test_labels_that_a_webhook_sets_are_stored_and_selected() -> None:
+    async def story(at: Converting) -> None:
+        await at.here.create(at.v2, of("a", "v2"))
+        at.webhook.change = lambda one: one["metadata"].update(labels={"by": "webhook"})
+        await at.here.patch(at.v2, "a", {"metadata": {"labels": {"by": "client"}}})
+        assert at.stored()["metadata"]["labels"] == {"by": "webhook"}
+        assert len(await at.list("v1", labels="by=webhook")) == 1
+        assert await at.list("v1", labels="by=client") == []
+
+    run(story)
+
+
 def test_a_long_answer_is_read_beside_the_event_loop() -> None:
     async def story(at: Converting) -> None:
         await at.here.create(at.v1, of("a", "v1"))

@@ -209,17 +209,12 @@ class _AsStored:
     def encode(self, obj: Object) -> bytes:
         version = obj["apiVersion"].rpartition("/")[2]
         stored = self._versions.get(version)
-        obj = {**obj}
-        return _marked(obj, f"{version} {NO_DIGEST}" if stored is None else self._current(obj, stored))
-
-    def _current(self, obj: Object, stored: VersionSchema) -> str:
-        """Prune and default in place; the mark."""
-        try:
-            stored.decoder.coerce(obj)
-        except DecodeError:
-            return f"{stored.name} {NO_DIGEST}"
-        fill_defaults(obj, stored.schema)
-        return _mark_of(stored)
+        if stored is not None:
+            with suppress(DecodeError):
+                stored.decoder.coerce(made := msgspec.json.decode(_encode(obj)))
+                fill_defaults(made, stored.schema)
+                return _marked(made, _mark_of(stored))
+        return _marked(obj, f"{version} {NO_DIGEST}")
 
     def shown_form(self, obj: Object) -> bytes:
         return self.encode(obj)

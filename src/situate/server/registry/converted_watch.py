@@ -65,7 +65,9 @@ class ConvertedWatch:
     async def _shown(self, events: Sequence[WatchEvent]) -> list[WatchEvent]:
         """The events that this watch has, in its version. Each is converted once for all watches of the version. Raises
         StatusError."""
-        form = f"{self._watch.resource.api_version} {'with' if self._wanted.paths else 'without'} what was before"
+        resource = self._watch.resource
+        generation = resource.custom.generation if resource.custom is not None else 0
+        form = f"{resource.api_version} {generation} {bool(self._wanted.paths)}"
         own: list[WatchEvent] = []
         for one in events:
             if one.conversions is None:

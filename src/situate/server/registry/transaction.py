@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from situate.server.errors import StatusError, conflict
 from situate.server.registry import codec, conversion
 from situate.server.registry.context import RegistryContext
-from situate.server.registry.converted import shown
+from situate.server.registry.converted import has_webhook, shown
 from situate.server.registry.keys import key_of
 from situate.server.registry.selectable_fields import PODS, values_after
 from situate.server.registry.store_errors import status_error
@@ -70,7 +70,7 @@ async def commit(
     if value is None:
         value = b"" if new is None else await stored_form(target, new)
     writes: list[Write] = [Delete(key) if new is None else Put(key, value, await _lease(context, target))]
-    if before is not None and new is not None and not dry_run:
+    if before is not None and new is not None and not dry_run and not has_webhook(target.resource):
         seen = values_after(target.resource.stored_as, (before.uid, before.labels, before.values), new)
         if seen is not None:
             context.cache.expect(key, value, seen)

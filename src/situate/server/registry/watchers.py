@@ -57,7 +57,7 @@ class WatchEvent(Struct, gc=False, eq=False):
     before: StoredObject | None = None
     """Of MODIFIED: what the object was."""
     conversions: dict[str, asyncio.Future[WatchEvent | None]] | None = None
-    """For converted_watch.py."""
+    """The event in other versions, by the version and the rest that decides it. For converted_watch.py."""
 
     def line(self, resource: Resource) -> bytes:
         r"""`{"type":"ADDED","object":{...}}` and a line feed; encoded once for all watches of that version."""
