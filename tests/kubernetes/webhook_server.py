@@ -5,7 +5,7 @@ import json
 import ssl
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -100,7 +100,7 @@ ANSWERS: dict[str, Callable[[Json], Answer]] = {
 class WebhookServer:
     """`with WebhookServer(folder) as server`: at `url`, with a certificate that `authorities` (PEM) has signed."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, answers: Mapping[str, Callable[[Json], Answer]] = ANSWERS) -> None:
         home.mkdir(parents=True, exist_ok=True)
         self.asked: list[tuple[str, Json]] = []
         """The path and the request of each review."""
@@ -120,7 +120,7 @@ class WebhookServer:
                 asked = {**sent["request"], "apiVersion": sent["apiVersion"]}
                 path = self.path.partition("?")[0].strip("/")
                 owner.asked.append((path, asked))
-                code, body = ANSWERS[path.partition("/")[0]](asked)
+                code, body = answers[path.partition("/")[0]](asked)
                 self.send_response(code)
                 self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(body)))

@@ -22,6 +22,7 @@ from situate.server.requests import SYSTEM, ListOptions, Object, Target, WatchOp
 from situate.server.resources import Resource
 
 TEXT = {"type": "string"}
+NOT_GIVEN = "not given"
 LIVE = WatchOptions(initial_events=False, resource_version_match="NotOlderThan")
 
 
@@ -33,6 +34,8 @@ class Webhook:
         self.fails = ""
         self.change: Callable[[Object], Any] = lambda _: None
         self.gate: asyncio.Event | None = None
+        self.made: list[Any] | None = [NOT_GIVEN]
+        """In place of what it converts."""
 
     async def call(self, client: Mapping[str, Any], body: bytes, timeout_s: int) -> bytes:
         review = json.loads(body)
@@ -43,7 +46,9 @@ class Webhook:
             await self.gate.wait()
         if self.fails:
             raise CallError(self.fails)
-        made = [self._converted(one, asked["desiredAPIVersion"]) for one in asked["objects"]]
+        made = self.made
+        if made == [NOT_GIVEN]:
+            made = [self._converted(one, asked["desiredAPIVersion"]) for one in asked["objects"]]
         response = {"uid": asked["uid"], "convertedObjects": made, "result": {"status": "Success"}}
         return json.dumps({**review, "response": response}).encode()
 
@@ -263,6 +268,7 @@ def test_a_dead_webhook_costs_the_requests_that_need_it() -> None:
     [
         (lambda one: one.update(apiVersion=f"{GROUP}/v9"), "object at index 0: invalid groupVersion"),
         (lambda one: one.update(kind="Other"), "object at index 0: invalid kind (expected Thing, received Other)"),
+        (lambda one: one.pop("metadata"), "object: must have the same name: a != "),
         (lambda one: one["metadata"].update(name="b"), "object: must have the same name: a != b"),
         (lambda one: one["metadata"].update(uid="b"), "object: must have the same UID"),
         (lambda one: one["metadata"].update(labels={"a": 1}), "metadata: metadata.labels[a] must be a string"),
@@ -275,6 +281,25 @@ def test_a_converted_object_is_checked(change: Callable[[Object], Any], expected
         code, (text,) = await refusal(at.get("v2"))
         assert code == 500
         assert text.startswith(f"conversion webhook for {GROUP}/v1, Kind=Thing returned invalid {expected}")
+
+    run(story)
+
+
+@pytest.mark.parametrize(
+    "made, expected",
+    [
+        ([], "conversion webhook for {of} returned 0 objects, expected 1"),
+        (["x"], "json: cannot unmarshal string into Go value of type map[string]interface {{}}"),
+        ([{}], "Object 'Kind' is missing in '{{}}'"),
+        (None, "conversion webhook for {of} returned 0 objects, expected 1"),
+    ],
+)
+def test_what_is_no_object_is_refused(made: list[Any] | None, expected: str) -> None:
+    async def story(at: Converting) -> None:
+        await at.here.create(at.v1, of("a", "v1"))
+        at.webhook.made = made
+        text = expected.format(of=f"{GROUP}/v1, Kind=Thing")
+        assert await refusal(at.get("v2")) == (500, [text])
 
     run(story)
 

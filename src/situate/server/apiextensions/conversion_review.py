@@ -16,6 +16,8 @@ GROUP: Final = "apiextensions.k8s.io"
 KIND: Final = "ConversionReview"
 VERSIONS: Final = ("v1", "v1beta1")
 SUCCESS: Final = "Success"
+NO_OBJECT: Final = "json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}"
+_JSON_KINDS: Final = {list: "array", str: "string", bool: "bool", type(None): "null"}
 SHOWN: Final = 2_000
 """Characters of an object to quote in an error."""
 _MAY_CHANGE: Final = ("labels", "annotations")
@@ -107,12 +109,14 @@ def check_converted(raw: msgspec.Raw, original: Object, wanted: str) -> Object:
     """A converted object, with the metadata of the original but for labels and annotations. Raises InvalidObjectError,
     or UnreadableObjectError."""
     try:
-        found = msgspec.json.decode(raw, type=dict[str, Any])
+        found = msgspec.json.decode(raw)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise UnreadableObjectError(str(error)) from None
+    if not isinstance(found, dict):
+        raise UnreadableObjectError(NO_OBJECT.format(kind=_JSON_KINDS.get(type(found), "number")))
     version, kind = _text(found.get("apiVersion")), _text(found.get("kind"))
     if not kind:
-        raise UnreadableObjectError(f"Object 'Kind' is missing in '{bytes(raw[:SHOWN]).decode(errors='replace')}'")
+        raise UnreadableObjectError(f"Object 'Kind' is missing in '{bytes(raw)[:SHOWN].decode(errors='replace')}'")
     if version != wanted:
         why = f"invalid groupVersion (expected {wanted}, received {version})"
         raise InvalidObjectError(why, names_index=True)
