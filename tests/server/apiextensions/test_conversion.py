@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from server.apiextensions.world import GROUP, NOW_NS, World, refusal, thing, world
+from server.apiextensions.world import GROUP, NAMESPACE, NOW_NS, World, refusal, thing, world
 from situate.server.admission.webhooks.client import CallError, WebhookClient
 from situate.server.apiextensions import conversion_webhook
 from situate.server.apiextensions.conversion_webhook import ConversionWebhooks
@@ -491,6 +491,27 @@ def test_the_garbage_collector_removes_dependents_although_the_webhook_is_dead()
         async with asyncio.timeout(20):
             while registry.cache.count(at.v1):
                 await asyncio.sleep(0.02)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    run(story)
+
+
+def test_a_namespace_is_deleted_although_the_webhook_is_dead() -> None:
+    async def story(at: Converting) -> None:
+        registry = at.here.registry
+        space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "extra"}}
+        await at.here.create(NAMESPACE, space, namespace="")
+        await at.here.create(at.v1, of("a", "v1"), namespace="extra")
+        await at.store("v2")
+        at.webhook.fails = "it is dead"
+        running = asyncio.create_task(RegistryControllers(registry, lambda: NOW_NS, profile=None).run())
+        await registry.delete(Target(NAMESPACE, "", "extra"), SYSTEM)
+        async with asyncio.timeout(20):
+            while registry.cache.get(NAMESPACE, "", "extra") is not None:
+                await asyncio.sleep(0.02)
+        assert registry.cache.count(at.v1) == 0
+        assert at.webhook.asked == []
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
 
