@@ -9,6 +9,7 @@ import pytest
 
 from situate.server.errors import StatusError
 from situate.server.registry.cache import Cache
+from situate.server.registry.converted_watch import ConvertedWatch
 from situate.server.registry.ports import AdmissionPlugin, TransactionExtension
 from situate.server.registry.registry import Registry
 from situate.server.registry.user_admission import NOBODY, UserAdmission
@@ -67,7 +68,7 @@ class World:
 
     async def watch(
         self, resource: Resource, namespace: str = "default", name: str = "", **options: Any
-    ) -> ObjectWatch:
+    ) -> ObjectWatch | ConvertedWatch:
         return await self.registry.watch(Target(resource, namespace, name), WatchOptions(**options))
 
 
@@ -130,12 +131,12 @@ async def no(asked: Awaitable[Any]) -> tuple[int, str, str]:
     return refused(caught)
 
 
-async def heard(watching: ObjectWatch, count: int) -> list[tuple[str, str]]:
+async def heard(watching: ObjectWatch | ConvertedWatch, count: int) -> list[tuple[str, str]]:
     """The next events: what happened, and to whom. Bookmarks and errors are to nobody."""
     return [_said(await anext(watching)) for _ in range(count)]
 
 
-def ready(watching: ObjectWatch) -> list[tuple[str, str]]:
+def ready(watching: ObjectWatch | ConvertedWatch) -> list[tuple[str, str]]:
     return [_said(event) for event in watching.ready()]
 
 

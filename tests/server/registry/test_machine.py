@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from server.registry.stories import ANN, CONFIG_MAP, World, config_map, tell
 from situate.server.errors import StatusError
+from situate.server.registry.converted_watch import ConvertedWatch
 from situate.server.registry.stored_object import StoredObject
 from situate.server.registry.watchers import ObjectWatch
 from situate.server.requests import DeleteOptions, ListOptions, Target, WatchOptions
@@ -50,7 +51,7 @@ State = dict[tuple[str, str], tuple[str, int]]
 @dataclass
 class Watcher:
     scope: dict[str, str]
-    watching: ObjectWatch
+    watching: ObjectWatch | ConvertedWatch
     state: State
     revision: int
 
