@@ -24,6 +24,7 @@ from server.registry.stories import (
     tell,
 )
 from situate.server.registry import resource_cache
+from situate.server.registry.converted_watch import ConvertedWatch
 from situate.server.registry.selectors import Selection
 from situate.server.registry.watch import open_watch
 from situate.server.registry.watchers import ObjectWatch, WatchEvent
@@ -336,7 +337,7 @@ def test_a_watch_that_joins_in_the_middle_of_a_burst_has_no_gap() -> None:
                 await world.create(config_map(f"m-{number:02}"))
 
         task = asyncio.create_task(writing())
-        watches: list[ObjectWatch] = []
+        watches: list[ObjectWatch | ConvertedWatch] = []
         while not task.done():
             watches.append(await world.watch(CONFIG_MAP))
             await asyncio.sleep(0)
