@@ -237,6 +237,26 @@ def test_a_person_gets_a_certificate_once_somebody_with_the_right_has_approved_i
     tell(tmp_path, story)
 
 
+@pytest.mark.parametrize("approved", [False, True])
+def test_a_status_is_changed_only_with_the_right_to_sign(approved: bool, tmp_path: Path) -> None:
+    """Without it, a write of the status that changes nothing passes."""
+
+    async def story(world: World) -> None:
+        await world.ask(JANE, CLIENT, request("jane", ()), ["server auth"])
+        if approved:
+            await world.approve(SYSTEM)
+        here, held = Target(REQUESTS, "", "r", "status"), await world.look()
+        await world.registry.update(here, held, JANE)
+        condition = {"type": "Failed", "status": "True", "reason": "mine", "message": ""}
+        conditions = [*held["status"].get("conditions", ())[:1], condition]
+        with pytest.raises(StatusError, match='user not permitted to sign requests with signerName "kubernetes'):
+            await world.registry.update(here, {**held, "status": {"conditions": conditions}}, JANE)
+        with pytest.raises(StatusError, match='user not permitted to sign requests with signerName "kubernetes'):
+            await world.registry.update(here, {**held, "status": {"certificate": "LS0="}}, JANE)
+
+    tell(tmp_path, story)
+
+
 def test_what_was_denied_is_never_signed(tmp_path: Path) -> None:
     async def story(world: World) -> None:
         await world.ask(JANE, CLIENT, request("jane", ()), CLIENT_USAGES)
