@@ -24,7 +24,7 @@ from situate.server.kinds.custom_version import StoredForm
 from situate.server.objects import Object
 from situate.server.registry import codec
 from situate.wire.schema import DecodeError
-from situate.wire.structural.defaulting import fill_defaults
+from situate.wire.structural.defaulting import TooManyDefaultsError, fill_defaults
 from situate.wire.structural.schema import Structural
 
 MARK: Final = "~"
@@ -169,14 +169,23 @@ class CustomStoredForm:
         version, _, digest = mark.partition(" ")
         if self._convert is not None and version not in ("", self._shown.name):
             return {**obj, "apiVersion": f"{self._group}/{version}"}
+        self._coerce(obj, version, digest)
+        if self._convert is None or digest != self._shown.digest:
+            try:
+                fill_defaults(obj, self._shown.schema)
+            except TooManyDefaultsError:  # of a schema that it was not stored by: shown without, so it can be mended
+                obj = codec.decode(value, self._api_version, self._kind, revision)
+                obj.pop(MARK, None)
+                self._coerce(obj, version, digest)
+        return obj
+
+    def _coerce(self, obj: Object, version: str, digest: str) -> None:
+        """Prune an object that was stored in this version by this schema, in place."""
         stored = self._versions.get(version)
         for one in (stored, self._shown):
             if one is not None and digest != one.digest:
                 with suppress(DecodeError):  # stored before the schema had such a field: shown as it is
                     one.decoder.coerce(obj)
-        if self._convert is None or digest != self._shown.digest:
-            fill_defaults(obj, self._shown.schema)
-        return obj
 
     def to_json(self, value: bytes, revision: int) -> bytes:
         for end, is_shown in ((self._end, self._is_current), (self._shown_end, self._convert is not None)):

@@ -19,11 +19,11 @@ from situate.server.kinds.strategy import Strategy, drop_status, keep_status
 from situate.server.objects import Object, go_type, shown_name
 from situate.wire.schema.values import INT32_MAX
 from situate.wire.structural.checks import MISSING, NO_PATH, SchemaChecks
-from situate.wire.structural.defaulting import fill_defaults, has_defaults
+from situate.wire.structural.defaulting import TooManyDefaultsError, fill_defaults, has_defaults
 from situate.wire.structural.embedded import embedded_in, has_embedded
 from situate.wire.structural.list_types import has_list_types, list_errors
 from situate.wire.structural.rules import rule_checks
-from situate.wire.structural.schema import Structural
+from situate.wire.structural.schema import Structural, values_in
 
 UNCHECKED: Final = (
     "some validation rules were not checked because the object was invalid; correct the existing errors to complete "
@@ -60,10 +60,8 @@ def _alternatives(schema: Mapping[str, Any]) -> int:
     return found
 
 
-def _values(obj: Any) -> int:
-    if isinstance(obj, dict):
-        return 1 + sum(map(_values, obj.values()))
-    return 1 + sum(map(_values, obj)) if isinstance(obj, list) else 1
+def _too_large(text: str) -> StatusError:
+    return StatusError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "RequestEntityTooLarge", text)
 
 
 class _CustomRules:
@@ -93,8 +91,13 @@ class _CustomRules:
         self._alternatives = _alternatives(schema.source)
 
     def default(self, obj: Object) -> None:
-        if self._has_defaults:
+        """413 for an object that its defaults would make too large."""
+        if not self._has_defaults:
+            return
+        try:
             fill_defaults(obj, self._schema)
+        except TooManyDefaultsError as error:
+            raise _too_large(str(error)) from None
 
     def prepare_create(self, obj: Object) -> None:
         self._check_head(obj)
@@ -123,8 +126,8 @@ class _CustomRules:
 
     def _check_work(self, obj: Object) -> None:
         """413 for an object that would take too long to check: each value is compared with each alternative."""
-        if self._alternatives > FEW_ALTERNATIVES and self._alternatives * _values(obj) > MAX_WORK:
-            raise StatusError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "RequestEntityTooLarge", TOO_MUCH_WORK)
+        if self._alternatives > FEW_ALTERNATIVES and self._alternatives * values_in(obj) > MAX_WORK:
+            raise _too_large(TOO_MUCH_WORK)
 
     def validate_update(self, new: Object, old: Object, causes: Causes) -> None:
         self._check_work(new)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, Final
 
 import msgspec
@@ -13,7 +13,7 @@ from situate.server.http.negotiation import PLAIN, Form, not_acceptable
 from situate.server.http.ports import Tables
 from situate.server.http.responses import encode
 from situate.server.registry.conversion import from_stored
-from situate.server.registry.stored_object import ITEMS_PER_CHUNK, ListResult, StoredObject, item_chunks
+from situate.server.registry.stored_object import ITEMS_PER_CHUNK, ListResult, StoredObject, item_chunks, joined_chunks
 from situate.server.registry.watchers import WatchEvent
 from situate.server.requests import Object
 from situate.server.resources import Resource
@@ -27,6 +27,8 @@ SLICE: Final = 100
 LARGE_BYTES: Final = 1 << 20
 """A list of more bytes is made as it is sent."""
 _END: Final = b"]}\n"
+WHOLE: Final = 3
+"""Chunks of a list that is made at once: its start, its items, its end."""
 
 
 class _Stored(msgspec.Struct, gc=False):
@@ -104,20 +106,16 @@ class Renderer:
             start += b',"items":['
         if not form.shape:
             flow = chain((start,), item_chunks(resource, listing.items), (_END,))
-            return flow if _is_large(listing) else list(flow)
-        shaped = chain((start,), self._shaped_chunks(listing.items), (_END,))
-        return shaped if len(listing.items) > SLICE else list(shaped)
+            return flow if _is_large(listing) else _whole_if_small(flow)
+        shaped = chain((start,), joined_chunks(self._shaped(listing.items), SLICE), (_END,))
+        return shaped if len(listing.items) > SLICE else _whole_if_small(shaped)
 
-    def _shaped_chunks(self, items: Sequence[StoredObject]) -> Iterator[bytes]:
-        for first in range(0, len(items), SLICE):
-            made = b",".join(self._items(items[first : first + SLICE]))
-            yield b"," + made if first else made
-
-    def _items(self, some: Sequence[StoredObject]) -> Iterable[bytes]:
-        objects = [stored.object(self._resource) for stored in some]
-        if self._form.shape == "Table":
-            return [encode(row) for row in self._rows(objects)]
-        return [encode(self._partial(obj)) for obj in objects]
+    def _shaped(self, items: Iterable[StoredObject]) -> Iterator[bytes]:
+        """One after another: decoded, an object takes many times its stored size."""
+        for stored in items:
+            obj = stored.object(self._resource)
+            shown = self._rows([obj])[0] if self._form.shape == "Table" else self._partial(obj)
+            yield encode(shown)
 
     # -- tables --------------------------------------------------------------------------------------------------
 
@@ -189,6 +187,13 @@ class Renderer:
         table = self._table([], metadata, columns=not self._columns_sent)
         table["rows"] = [row]
         return table
+
+
+def _whole_if_small(flow: Iterator[bytes]) -> list[bytes] | Iterator[bytes]:
+    """The list, if it is one chunk. The stored sizes of objects say little about what conversion and defaults make of
+    them."""
+    made = list(islice(flow, WHOLE))
+    return made if made[-1] is _END else chain(made, flow)
 
 
 def _is_large(listing: ListResult) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from time import monotonic
 from typing import Final
 
 from msgspec import Struct
@@ -17,6 +18,8 @@ ITEMS_PER_CHUNK: Final = 200
 """Items in one chunk of a list."""
 CHUNK_BYTES: Final = 128 << 10
 """Of one chunk of a list, if it has more than one item."""
+CHUNK_S: Final = 0.05
+"""A chunk has no further items after so long: some take long to make, as those of custom kinds with many defaults."""
 
 
 class StoredObject(Struct, frozen=True, gc=False, eq=False):
@@ -69,7 +72,9 @@ def item_chunks(resource: Resource, items: Sequence[StoredObject]) -> Iterator[b
 
     A caller that sends each chunk as it comes need not hold a long list in memory.
     """
-    converted = resource.custom is not None or conversion.from_stored(resource) is not None
+    if resource.custom is not None or conversion.from_stored(resource) is not None:
+        yield from joined_chunks(one.to_item(resource) for one in items)
+        return
     start = 0
     while start < len(items):
         part = items[start : start + ITEMS_PER_CHUNK]
@@ -77,12 +82,24 @@ def item_chunks(resource: Resource, items: Sequence[StoredObject]) -> Iterator[b
         if sum(map(len, values)) > CHUNK_BYTES:
             values = _first_bytes(values)
             part = part[: len(values)]
-        if converted:
-            made = b",".join([one.to_item(resource) for one in part])
-        else:
-            made = codec.to_items(values, [one.revision for one in part])
+        made = codec.to_items(values, [one.revision for one in part])
         yield b"," + made if start else made
         start += len(part)
+
+
+def joined_chunks(items: Iterable[bytes], most: int = ITEMS_PER_CHUNK) -> Iterator[bytes]:
+    """Items whose size and cost are known only when they are made, separated by commas, in chunks. An item is made
+    when its chunk is asked for."""
+    part: list[bytes] = []
+    size, comma, began = 0, b"", monotonic()
+    for one in items:
+        part.append(one)
+        size += len(one)
+        if size > CHUNK_BYTES or len(part) == most or monotonic() - began > CHUNK_S:
+            yield comma + b",".join(part)
+            part, size, comma, began = [], 0, b",", monotonic()
+    if part:
+        yield comma + b",".join(part)
 
 
 def _first_bytes(values: list[bytes]) -> list[bytes]:

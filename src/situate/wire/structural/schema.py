@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+import msgspec
 from msgspec import Struct
 
 META_FIELDS: Final = ("apiVersion", "kind", "metadata")
@@ -29,6 +30,8 @@ class Structural(Struct, frozen=True, eq=False, gc=False):
     has_additional: bool
     """Whether it speaks of other properties at all: `additionalProperties: true` has no schema."""
     default: Any
+    default_size: tuple[int, int]
+    """How many values the default has, at all depths, and its bytes as JSON."""
     nullable: bool
     preserves: bool
     """x-kubernetes-preserve-unknown-fields."""
@@ -48,6 +51,7 @@ def structural(source: Mapping[str, Any] | None) -> Structural:
     """Read a schema. None: one that says nothing, and so prunes everything."""
     raw = source or {}
     additional, items = raw.get("additionalProperties"), raw.get("items")
+    default = raw.get("default", ABSENT)
     return Structural(
         source=raw,
         type=raw.get("type", ""),
@@ -55,7 +59,8 @@ def structural(source: Mapping[str, Any] | None) -> Structural:
         items=structural(items) if isinstance(items, dict) else None,
         additional=structural(additional) if isinstance(additional, dict) else None,
         has_additional=additional is not None and additional is not False,
-        default=raw.get("default", ABSENT),
+        default=default,
+        default_size=(0, 0) if default is ABSENT else (values_in(default), len(msgspec.json.encode(default))),
         nullable=raw.get("nullable", False),
         preserves=raw.get("x-kubernetes-preserve-unknown-fields") is True,
         embedded=raw.get("x-kubernetes-embedded-resource", False),
@@ -64,6 +69,13 @@ def structural(source: Mapping[str, Any] | None) -> Structural:
         map_keys=tuple(raw.get("x-kubernetes-list-map-keys", ())),
         map_type=raw.get("x-kubernetes-map-type", ""),
     )
+
+
+def values_in(value: Any) -> int:
+    """How many values there are, at all depths."""
+    if isinstance(value, dict):
+        return 1 + sum(map(values_in, value.values()))
+    return 1 + sum(map(values_in, value)) if isinstance(value, list) else 1
 
 
 def levels(one: Structural) -> Iterator[Structural]:
