@@ -10,7 +10,8 @@ from situate.server.http import rendering
 from situate.server.http.ports import CreateHandler, CreateRequest
 from situate.server.http.settings import Limits
 from situate.server.registry import stored_object
-from situate.server.requests import Object
+from situate.server.requests import SYSTEM, Object, Target
+from situate.server.resources import BY_KIND
 
 MERGE = {"Content-Type": "application/merge-patch+json"}
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
@@ -338,5 +339,22 @@ def test_what_is_only_asked_is_answered_by_whoever_was_plugged_in() -> None:
             full = await here.ask("POST", f"{PODS}/p/binding", {**body, "target": {"name": "full"}})
             assert full.code == 409
             assert (await here.get(f"{PODS}/p/binding")).code == 405
+
+    told(story)
+
+
+def test_a_long_list_is_sent_as_it_is_made_to_clients_without_chunks_too() -> None:
+    async def story() -> None:
+        async with world() as here:
+            target = Target(BY_KIND["v1", "ConfigMap"], "default")
+            for number in range(stored_object.ITEMS_PER_CHUNK + 1):
+                await here.registry.create(target, {"metadata": {"name": f"a{number}"}}, SYSTEM)
+            path = "/api/v1/namespaces/default/configmaps"
+            async with here.line() as line:
+                line.send(f"GET {path} HTTP/1.0\r\nHost: localhost\r\nConnection: keep-alive\r\n\r\n".encode())
+                reply = await line.head()
+                assert reply.code == 200
+                assert (reply.headers["connection"], "content-length" in reply.headers) == ("close", False)
+                assert len(json.loads(await line.reader.read())["items"]) == stored_object.ITEMS_PER_CHUNK + 1
 
     told(story)

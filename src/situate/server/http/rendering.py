@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain, islice
+from itertools import chain
+from time import monotonic
 from typing import Any, Final
 
 import msgspec
@@ -27,8 +28,8 @@ SLICE: Final = 100
 LARGE_BYTES: Final = 1 << 20
 """A list of more bytes is made as it is sent."""
 _END: Final = b"]}\n"
-WHOLE: Final = 3
-"""Chunks of a list that is made at once: its start, its items, its end."""
+WHOLE_S: Final = 0.1
+"""A list that takes longer is made as it is sent."""
 
 
 class _Stored(msgspec.Struct, gc=False):
@@ -190,10 +191,15 @@ class Renderer:
 
 
 def _whole_if_small(flow: Iterator[bytes]) -> list[bytes] | Iterator[bytes]:
-    """The list, if it is one chunk. The stored sizes of objects say little about what conversion and defaults make of
-    them."""
-    made = list(islice(flow, WHOLE))
-    return made if made[-1] is _END else chain(made, flow)
+    """The stored sizes of objects say little about what conversion and defaults make of them."""
+    made: list[bytes] = []
+    size, until = 0, monotonic() + WHOLE_S
+    for piece in flow:
+        made.append(piece)
+        size += len(piece)
+        if size > LARGE_BYTES or monotonic() > until:
+            return chain(made, flow)
+    return made
 
 
 def _is_large(listing: ListResult) -> bool:

@@ -146,10 +146,8 @@ class Response:
         if transport is None or transport.is_closing():
             raise ConnectionResetError("the client is gone")
         if not isinstance(self.body, (bytes, tuple)) and isinstance(self.body, Iterator):
-            if request.version >= HttpVersion11:
-                await self._send_chunked(request, transport, self.body)
-                return
-            self.body = list(self.body) if self.packer is None else _gzip(list(self.body), self.packer)
+            await self._send_flow(request, transport, self.body)
+            return
         pieces = (self.body,) if isinstance(self.body, bytes) else self.body
         size = sum(map(len, pieces))
         length = f"Content-Length: {size}\r\n" if self.code not in _NO_BODY else ""
@@ -179,30 +177,32 @@ class Response:
                 await _drained(request, transport, deadline)
                 await cast(Unread, request.protocol).take_turn()
 
-    async def _send_chunked(
-        self, request: web.BaseRequest, transport: asyncio.Transport, pieces: Iterator[bytes]
-    ) -> None:
-        """In chunks, since the length is not known."""
-        kind = f"Content-Type: {self.content_type}\r\nTransfer-Encoding: chunked\r\n"
+    async def _send_flow(self, request: web.BaseRequest, transport: asyncio.Transport, pieces: Iterator[bytes]) -> None:
+        """In chunks, since the length is not known; to a client that does not know chunks, until the connection ends."""
+        chunked = request.version >= HttpVersion11
+        self.keep_alive &= chunked
+        framing = "Transfer-Encoding: chunked\r\n" if chunked else ""
         closing = "" if self.keep_alive else "Connection: close\r\n"
         self.written = True
+        kind = f"Content-Type: {self.content_type}\r\n{framing}"
         first = head(self.code, f"{kind}Cache-Control: no-cache, private\r\n{closing}{self.headers}")
         request.writer.output_size += len(first)
         deadline, packer = monotonic() + RESPONSE_S, self.packer
         transport.write(first)
         for each in pieces:
             piece = each if packer is None else await asyncio.to_thread(packer.compress, each)
-            await self._send_slices(request, transport, piece, deadline)
+            await self._send_slices(request, transport, piece, deadline, chunked=chunked)
         if packer is not None:
-            await self._send_slices(request, transport, packer.flush(), deadline)
-        transport.write(b"0\r\n\r\n")
+            await self._send_slices(request, transport, packer.flush(), deadline, chunked=chunked)
+        if chunked:
+            transport.write(b"0\r\n\r\n")
 
     async def _send_slices(
-        self, request: web.BaseRequest, transport: asyncio.Transport, piece: bytes, deadline: float
+        self, request: web.BaseRequest, transport: asyncio.Transport, piece: bytes, deadline: float, *, chunked: bool
     ) -> None:
         for start in range(0, len(piece), JOIN_BYTES):
             some = piece[start : start + JOIN_BYTES]
-            transport.write(b"%x\r\n%b\r\n" % (len(some), some))
+            transport.write(b"%x\r\n%b\r\n" % (len(some), some) if chunked else some)
             await _drained(request, transport, deadline)
             # Even if this client reads as fast as we write: other requests must run, too.
             await cast(Unread, request.protocol).take_turn()
@@ -262,6 +262,6 @@ def _packer() -> zlib._Compress:
     return zlib.compressobj(GZIP_LEVEL, zlib.DEFLATED, zlib.MAX_WBITS | 16)
 
 
-def _gzip(pieces: Sequence[bytes], packer: zlib._Compress | None = None) -> bytes:
-    packer = packer or _packer()
+def _gzip(pieces: Sequence[bytes]) -> bytes:
+    packer = _packer()
     return b"".join((*map(packer.compress, pieces), packer.flush()))
