@@ -15,6 +15,18 @@ def child(path: str, *names: str) -> str:
     return ".".join((path, *names)) if path else ".".join(names)
 
 
+MAX_PATH: Final = 2_048
+"""Characters of a path that has names from an object."""
+
+
+def extended(path: str, step: str) -> str:
+    """A path with one more step, cut where it gets too long: a key of a map may be as long as a body, and is in the
+    path of every value inside."""
+    if len(path) + len(step) <= MAX_PATH:
+        return path + step
+    return path if len(path) > MAX_PATH else f"{path}{step}"[:MAX_PATH] + "..."
+
+
 def index(path: str, i: int) -> str:
     """The path of an element."""
     return f"{path}[{i}]"

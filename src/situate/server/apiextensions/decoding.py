@@ -9,6 +9,7 @@ import msgspec
 from situate.wire.schema import Decoded, DecodeError, duplicate_fields
 from situate.wire.schema.decoder import decode_free, other_version, refusal
 from situate.wire.schema.object_meta import read_metadata
+from situate.wire.schema.slow_decoder import MAX_PROBLEMS
 from situate.wire.structural.embedded import CoercionError, coerce_embedded, has_embedded
 from situate.wire.structural.numbers import go_numbers, may_have_odd_numbers
 from situate.wire.structural.pruning import prune, prune_nulls
@@ -20,6 +21,14 @@ MAX_SHOWN = 2_000
 """Characters of a body to quote in an error."""
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
+
+
+class _Paths(list[str]):
+    """The fields to name of those that were removed."""
+
+    def add(self, path: str) -> None:
+        if len(self) < MAX_PROBLEMS:
+            self.append(path)
 
 
 class CustomDecoder:
@@ -59,15 +68,15 @@ class CustomDecoder:
             except DecodeError as error:
                 raise DecodeError(refusal(self._api_version, self._kind, error.why), error.why) from None
             unknown += [f"metadata.{name}" for name in in_metadata]
-        pruned: list[str] = []
+        pruned = _Paths()
         if not self._preserves:
-            prune(obj, self._schema, pruned.append)
+            prune(obj, self._schema, pruned.add)
             prune_nulls(obj, self._schema)
         unknown += sorted(pruned)
         if self._has_embedded:
-            inner: list[str] = []
+            inner = _Paths()
             try:
-                coerce_embedded(obj, self._schema, inner.append)
+                coerce_embedded(obj, self._schema, inner.add)
             except CoercionError as error:
                 shown = _encode(error.value).decode() if not isinstance(error.value, str) else f'"{error.value}"'
                 why = f"{error.path}: Invalid value: {shown}: {error}"

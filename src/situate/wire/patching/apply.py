@@ -7,6 +7,8 @@ the like): that is the caller's part. No clock: the writer says when.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import groupby, islice
+from operator import itemgetter
 from typing import Any, Final
 
 import msgspec
@@ -60,6 +62,8 @@ KUBECTL: Final = "kubectl"
 MAX_FIELDS: Final = 10_000
 """Values in a configuration, at all depths: each costs ten microseconds, and its size again in the store."""
 TOO_MANY_FIELDS: Final = "The allowed maximum fields in an applied configuration is {limit}, got {count}"
+MAX_NAMED: Final = 1_000
+"""Conflicts that an error names."""
 MAX_ANNOTATIONS: Final = 256 * 1024  # bytes, names and values of all together
 
 # System fields, which nobody owns.
@@ -307,16 +311,20 @@ def _with_last_applied(result: Json, config: Json) -> Json:
 
 def _conflict_error(lost: Mapping[OwnerId, Fields]) -> ApplyConflictError:
     ordered = sorted(lost, key=lambda owner: owner.sort_key)
-    conflicts = tuple(Conflict(str(owner), path_text(path)) for owner in ordered for path in paths(lost[owner]))
+    number = sum(1 for owner in ordered for _ in paths(lost[owner]))
+    named = list(islice(((owner, path_text(path)) for owner in ordered for path in paths(lost[owner])), MAX_NAMED))
+    conflicts = tuple(Conflict(str(owner), field) for owner, field in named)
     if len(conflicts) == 1:
         only = conflicts[0]
         text = f"Apply failed with 1 conflict: conflict with {only.manager}: {only.field}"
         return ApplyConflictError(text, conflicts)
     lines = []
-    for owner in ordered:
+    for owner, some in groupby(named, key=itemgetter(0)):
         lines.append(f"conflicts with {owner}:")
-        lines += [f"- {path_text(path)}" for path in paths(lost[owner])]
-    return ApplyConflictError(f"Apply failed with {len(conflicts)} conflicts: " + "\n".join(lines), conflicts)
+        lines += [f"- {field}" for _, field in some]
+    if number > len(conflicts):
+        lines.append(f"and {number - len(conflicts)} more")
+    return ApplyConflictError(f"Apply failed with {number} conflicts: " + "\n".join(lines), conflicts)
 
 
 def _entries(live: Json | None) -> Any:

@@ -7,12 +7,13 @@ is inside it, and the other way round. Sets are values: nothing here changes one
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import Any, Final
 
 import msgspec
 
 from situate.core.model.base import INT32_MAX
+from situate.core.model.field_errors import extended
 from situate.wire.patching.errors import PatchError
 
 Step = str
@@ -236,7 +237,7 @@ def _scalar_rank(value: Any) -> tuple[int, Any]:
 
 def path_text(path: Path) -> str:
     """`.spec.containers[name="web"].image`, as messages have it."""
-    return "".join(_step_text(step) for step in path)
+    return reduce(extended, map(_step_text, path), "")
 
 
 def _step_text(step: Step) -> str:

@@ -6,6 +6,7 @@ from typing import Any, Final, NoReturn
 
 import msgspec
 
+from situate.core.model.field_errors import extended
 from situate.wire.schema.slow_decoder import Number, Pairs, Walk, plain_value, walked
 from situate.wire.schema.structs import builtin, decoder_of, from_builtin
 from situate.wire.schema.syntax import syntax_fault
@@ -151,12 +152,12 @@ def duplicate_fields(body: bytes) -> tuple[str, ...]:
     while waiting:
         path, value = waiting.pop()
         if isinstance(value, Pairs):
-            within = [(f"{path}.{name}" if path else name, inner) for name, inner in value.pairs]
+            within = [(extended(path, f".{name}" if path else name), inner) for name, inner in value.pairs]
             seen: set[str] = set()
-            for there, _ in within:
-                if there in seen:
+            for (name, _), (there, _) in zip(value.pairs, within, strict=True):
+                if name in seen:
                     walk.note("duplicate", there)
-                seen.add(there)
+                seen.add(name)
             waiting.extend(reversed(within))
         elif isinstance(value, list):
             waiting.extend(reversed([(f"{path}[{index}]", inner) for index, inner in enumerate(value)]))

@@ -13,13 +13,15 @@ from typing import Any, Final, Literal, NamedTuple
 import msgspec
 
 from situate.core.cel.regex import compile_regex
-from situate.core.model.field_errors import quoted
+from situate.core.model.field_errors import extended, quoted
 from situate.wire.structural.formats import FORMATS, recognised
 from situate.wire.structural.numbers import is_multiple, out_of_range, shown_number
 from situate.wire.structural.valid import Test, compile_test, in_enum, is_number, is_whole
 
 MAX_ERRORS: Final = 1_000
 """Errors that are collected of one object."""
+MAX_CHARACTERS: Final = 1 << 20
+"""Of their texts, but for the last one. Each may name all values of an enum."""
 NO_PATH: Final = "<nil>"
 """kube-apiserver's path of an error that has none."""
 
@@ -48,9 +50,11 @@ class Errors(list[SchemaError]):
     def __init__(self) -> None:
         super().__init__()
         self._texts: dict[str, None] = {}
+        self._room = MAX_CHARACTERS
 
     def add(self, error: SchemaError) -> None:
-        if error.text not in self._texts and len(self) < MAX_ERRORS:
+        if len(self) < MAX_ERRORS and self._room > 0 and error.text not in self._texts:
+            self._room -= len(error.text)
             self._texts[error.text] = None
             self.append(error)
 
@@ -280,11 +284,11 @@ class _Level:
             if name in self.properties:
                 continue
             if self.closed:
-                text = f"{path}.{name} in body is a forbidden property"
+                text = f"{extended(path, f'.{name}')} in body is a forbidden property"
                 errors.add(SchemaError("value", path, name, text))
             elif self.additional is not None:
                 was = before.get(name, MISSING)
-                steps += self._check_child(self.additional, inner, f"{path}.{name}", was, errors)
+                steps += self._check_child(self.additional, inner, extended(path, f".{name}"), was, errors)
         for name, level in self.properties.items():
             if name in value:
                 there = f"{path}.{name}" if path else name

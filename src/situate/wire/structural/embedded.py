@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from situate.core.model.field_errors import extended
 from situate.wire.schema.decoder import DecodeError
 from situate.wire.schema.object_meta import read_metadata
 from situate.wire.structural.schema import Structural, levels
@@ -40,7 +41,7 @@ def embedded_in(value: Any, schema: Structural | None, path: str = "") -> Iterat
                 known = schema.properties.get(name)
                 there = f"{path}.{name}" if path else name
                 if known is None:
-                    known, there = schema.additional, f"{path}[{name}]"
+                    known, there = schema.additional, extended(path, f"[{name}]")
                 yield from embedded_in(inner, known, there)
     elif isinstance(value, list):
         for index, item in enumerate(value):

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from situate.core.model.field_errors import extended
 from situate.wire.structural.schema import Structural, levels
 
 
@@ -27,7 +28,7 @@ def list_errors(value: Any, schema: Structural | None, path: str = "") -> Iterat
     if isinstance(value, dict):
         if schema.additional is not None:
             for name, inner in value.items():
-                yield from list_errors(inner, schema.additional, f"{path}[{name}]")
+                yield from list_errors(inner, schema.additional, extended(path, f"[{name}]"))
         for name, inner in value.items():
             if (known := schema.properties.get(name)) is not None:
                 yield from list_errors(inner, known, f"{path}.{name}" if path else name)

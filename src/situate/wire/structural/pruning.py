@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from situate.core.model.field_errors import extended
 from situate.wire.structural.schema import ABSENT, META_FIELDS, Structural
 
 Report = Callable[[str], None]
@@ -77,7 +78,7 @@ def _keep_object(value: dict[str, Any], schema: Structural, path: str, report: R
 
 
 def _child(path: str, name: str) -> str:
-    return f"{path}.{name}" if path else name
+    return extended(path, f".{name}") if path else extended("", name)
 
 
 def prune_nulls(value: Any, schema: Structural | None) -> None:

@@ -16,6 +16,8 @@ from situate.core.cel.errors import CompileError, ErrorValue
 from situate.core.cel.libraries.kubernetes import LIBRARIES
 from situate.core.cel.types import BOOL, STRING, CelType, optional_of, struct
 from situate.core.cel.values import NONE, OptionalValue, Value
+from situate.core.model.field_errors import extended
+from situate.wire.structural.checks import MAX_ERRORS
 from situate.wire.structural.rule_types import Fields, declared_type, to_value
 from situate.wire.structural.schema import Structural
 
@@ -135,7 +137,7 @@ class RuleChecks:
             before = old if isinstance(old, dict) else {}
             if self._additional is not None:
                 for name, inner in value.items():
-                    self._additional._check(inner, before.get(name), f"{path}[{name}]", run)
+                    self._additional._check(inner, before.get(name), extended(path, f"[{name}]"), run)
             for name, checks in self._properties.items():
                 if name in value:
                     checks._check(value[name], before.get(name), f"{path}.{name}" if path else name, run)
@@ -199,7 +201,7 @@ class _Run:
         field = rule.source.get("fieldPath", "").removeprefix(".")
         there = path if not field else f"{path}.{field}" if path else field
         shows = kind not in ("object", "array")
-        self.errors.append(RuleError(there, value, text, rule.source.get("reason") or "", shows))
+        self._append(RuleError(there, value, text, rule.source.get("reason") or "", shows))
 
     def _failed(self, rule: CompiledRule, why: str, kind: str, path: str) -> None:
         if why.startswith("no such overload"):
@@ -214,7 +216,11 @@ class _Run:
             self._end(path, kind, f"'{why}': {what}: {rule.shown}")
 
     def _add(self, path: str, kind: str, text: str) -> None:
-        self.errors.append(RuleError(path, kind, text))
+        self._append(RuleError(path, kind, text))
+
+    def _append(self, error: RuleError) -> None:
+        if len(self.errors) < MAX_ERRORS:
+            self.errors.append(error)
 
     def _end(self, path: str, kind: str, text: str) -> None:
         self._add(path, kind, text)
