@@ -1,6 +1,7 @@
 """A definition is served, and its objects are pruned, defaulted, validated, patched and removed."""
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -345,5 +346,37 @@ def test_a_list_with_keys_may_not_have_items_that_are_no_objects() -> None:
         code, texts = await refusal(world.create(resource, thing(spec={"ports": ["a", {"name": "b"}]})))
         assert code == 422
         assert 'spec.ports[0]: Invalid value: "string": spec.ports[0] in body must be of type object: "string"' in texts
+
+    run(story)
+
+
+def test_a_long_text_is_compared_with_its_format_in_linear_time() -> None:
+    """Each of these texts kept the server busy for hours, or was answered with 500."""
+
+    async def story(world: World) -> None:
+        formats = {"duration": "duration", "email": "email"}
+        resource = await world.define(
+            definition(of_spec(**{name: {"type": "string", "format": one} for name, one in formats.items()}))
+        )
+        for name, text in (("duration", "1" * 300_000), ("email", "1:" * 200_000), ("email", "(" * 2_000)):
+            start = time.process_time()
+            code, _ = await refusal(world.create(resource, thing(spec={name: text})))
+            assert (code, time.process_time() - start < 1) == (422, True)
+        await world.create(resource, thing(spec={"duration": "3 \t days", "email": "A <a@b.c>"}))
+
+    run(story)
+
+
+def test_many_values_are_compared_with_many_of_an_enum_at_once() -> None:
+    async def story(world: World) -> None:
+        values = [*(f"v{number}" for number in range(3_000)), *range(3_000), 0.5, True]
+        resource = await world.define(
+            definition(of_spec(a={"type": "array", "items": {"enum": values, "x-kubernetes-int-or-string": True}}))
+        )
+        start = time.process_time()
+        await world.create(resource, thing(spec={"a": ["v2999", 2_999] * 8_000}))
+        code, texts = await refusal(world.create(resource, thing("b", spec={"a": [f"x{n}" for n in range(16_000)]})))
+        assert (code, len(texts) > 1) == (422, True)
+        assert time.process_time() - start < 2
 
     run(story)

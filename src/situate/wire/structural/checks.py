@@ -16,7 +16,7 @@ from situate.core.cel.regex import compile_regex
 from situate.core.model.field_errors import extended, quoted
 from situate.wire.structural.formats import FORMATS, recognised
 from situate.wire.structural.numbers import is_multiple, out_of_range, shown_number
-from situate.wire.structural.valid import Test, compile_test, in_enum, is_number, is_whole
+from situate.wire.structural.valid import Test, compile_test, enum_test, is_number, is_whole
 
 MAX_ERRORS: Final = 1_000
 """Errors that are collected of one object."""
@@ -52,8 +52,12 @@ class Errors(list[SchemaError]):
         self._texts: dict[str, None] = {}
         self._room = MAX_CHARACTERS
 
+    @property
+    def is_full(self) -> bool:
+        return len(self) >= MAX_ERRORS or self._room <= 0
+
     def add(self, error: SchemaError) -> None:
-        if len(self) < MAX_ERRORS and self._room > 0 and error.text not in self._texts:
+        if not self.is_full and error.text not in self._texts:
             self._room -= len(error.text)
             self._texts[error.text] = None
             self.append(error)
@@ -91,6 +95,7 @@ class _Level:
         "exclusive_maximum",
         "exclusive_minimum",
         "format",
+        "in_enum",
         "items",
         "kind",
         "list_type",
@@ -137,6 +142,7 @@ class _Level:
         self.properties = {name: _Level(one) for name, one in get("properties", {}).items()}
         self.required: Sequence[str] = get("required", ())
         self.enum: Sequence[Any] = get("enum", ())
+        self.in_enum = enum_test(self.enum)
         self.list_type: str = get("x-kubernetes-list-type", "")
         self.map_keys: Sequence[str] = get("x-kubernetes-list-map-keys", ())
 
@@ -199,7 +205,7 @@ class _Level:
         return 1
 
     def _check_enum(self, value: Any, path: str, errors: Errors) -> None:
-        if in_enum(value, self.enum):
+        if errors.is_full or self.in_enum(value):
             return
         shown = tuple(one if isinstance(one, str) else msgspec.json.encode(one).decode() for one in self.enum)
         text = f"{path} in body should be one of [{' '.join(map(str, self.enum))}]"

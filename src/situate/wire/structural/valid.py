@@ -166,18 +166,31 @@ def _object_test(schema: Mapping[str, Any]) -> Test | None:
 
 def _enum_test(schema: Mapping[str, Any]) -> Test | None:
     values = schema.get("enum")
-    return (lambda value: in_enum(value, values)) if values else None
+    return enum_test(values) if values else None
 
 
-def in_enum(value: Any, values: Sequence[Any]) -> bool:
+def enum_test(values: Sequence[Any]) -> Test:
+    """Whether a value is one of these. Many texts and numbers are compared with many in time linear in both."""
+    texts = frozenset(one for one in values if isinstance(one, str))
+    whole = frozenset(one for one in values if isinstance(one, int) and not isinstance(one, bool))
+    fractions = frozenset(one for one in values if isinstance(one, float))
+    others = [one for one in values if one is None or isinstance(one, bool | list | dict)]
+
+    def test(value: Any) -> bool:
+        if isinstance(value, str):
+            return value in texts
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return _in_enum(value, others)
+        return value in fractions or int(value) in whole
+
+    return test
+
+
+def _in_enum(value: Any, values: Sequence[Any]) -> bool:
     """As kube-apiserver compares: null is never one of the values, and a number is converted to the type of each."""
     if value is None:
         return False
-    return any(one == _as_type_of(one, value) and isinstance(one, bool) == isinstance(value, bool) for one in values)
-
-
-def _as_type_of(one: Any, value: Any) -> Any:
-    return int(value) if isinstance(value, float) and isinstance(one, int) else value
+    return any(one == value and isinstance(one, bool) == isinstance(value, bool) for one in values)
 
 
 def _combined_test(schema: Mapping[str, Any]) -> Test | None:
