@@ -380,3 +380,18 @@ def test_many_values_are_compared_with_many_of_an_enum_at_once() -> None:
         assert time.process_time() - start < 2
 
     run(story)
+
+
+def test_texts_too_long_for_their_patterns_are_refused_before_they_are_compared() -> None:
+    async def story(world: World) -> None:
+        name = {"type": "string", "pattern": "^([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?[.]?)*$"}
+        resource = await world.define(definition(of_spec(a={"type": "array", "items": name}, b=TEXT)))
+        for texts in (["a." * 500_000 + "!"], ["a." * 500] * 1_000):
+            start = time.process_time()
+            code, messages = await refusal(world.create(resource, thing(spec={"a": texts})))
+            assert code == 413
+            assert messages == ["the object has too much text for the patterns of its schema: limit is 10000000"]
+            assert time.process_time() - start < 3
+        await world.create(resource, thing(spec={"a": ["a.b.example.com"] * 100, "b": "x" * 1_000_000}))
+
+    run(story)

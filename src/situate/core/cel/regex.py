@@ -39,7 +39,8 @@ class CompiledRegex:
         self._may_backtrack = height <= 1 and repeats <= MAX_BACKTRACKED_REPEATS
         self._python: re.Pattern[str] | None = None
         self._machine: _Machine | None = None
-        if not self._may_backtrack and _size(pattern) > MAX_SIZE:
+        self._states = _size(pattern)
+        if not self._may_backtrack and self._states > MAX_SIZE:
             raise RegexError("error parsing regexp: expression too large")
 
     def find(self, text: str, start: int = 0) -> tuple[int, int] | None:
@@ -50,13 +51,19 @@ class CompiledRegex:
             found = self._python.search(text, start)
             return None if found is None else found.span()
         if self._machine is None:
-            if _size(self._pattern) > MAX_SIZE:
+            if self._states > MAX_SIZE:
                 raise RegexError("error parsing regexp: expression too large")
             self._machine = _Machine(self._pattern)
         return self._machine.find(text, start)
 
     def matches(self, text: str) -> bool:
         return self.find(text) is not None
+
+    def work(self, text: str) -> int:
+        """How many steps the machine may take to find a match: states times characters. 0 if it is not needed."""
+        if self._may_backtrack and len(text) <= MAX_BACKTRACKED_TEXT:
+            return 0
+        return self._states * len(text)
 
     def find_all(self, text: str, count: int) -> list[str]:
         """Up to `count` matches that do not overlap (all, if negative); none is empty right after another."""

@@ -18,10 +18,11 @@ from situate.server.kinds.names import dns_1035_label, path_segment
 from situate.server.kinds.strategy import Strategy, drop_status, keep_status
 from situate.server.objects import Object, go_type, shown_name
 from situate.wire.schema.values import INT32_MAX
-from situate.wire.structural.checks import MISSING, NO_PATH, SchemaChecks
+from situate.wire.structural.checks import MISSING, NO_PATH, SchemaChecks, SchemaError
 from situate.wire.structural.defaulting import TooManyDefaultsError, fill_defaults, has_defaults
 from situate.wire.structural.embedded import embedded_in, has_embedded
 from situate.wire.structural.list_types import has_list_types, list_errors
+from situate.wire.structural.patterns import PatternWorkError
 from situate.wire.structural.rules import rule_checks
 from situate.wire.structural.schema import Structural, values_in
 
@@ -62,6 +63,13 @@ def _alternatives(schema: Mapping[str, Any]) -> int:
 
 def _too_large(text: str) -> StatusError:
     return StatusError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "RequestEntityTooLarge", text)
+
+
+def _errors(checks: SchemaChecks, value: Any, old: Any = MISSING) -> Sequence[SchemaError]:
+    try:
+        return checks.errors(value, old)
+    except PatternWorkError as error:
+        raise _too_large(str(error)) from None
 
 
 class _CustomRules:
@@ -118,7 +126,7 @@ class _CustomRules:
 
     def validate(self, obj: Object, causes: Causes) -> None:
         self._check_work(obj)
-        add_schema_errors(self._checks.errors(obj), "", causes)
+        add_schema_errors(_errors(self._checks, obj), "", causes)
         self._check_parts(obj, causes)
         if self._has_lists:
             _check_lists(obj, self._schema, causes)
@@ -131,7 +139,7 @@ class _CustomRules:
 
     def validate_update(self, new: Object, old: Object, causes: Causes) -> None:
         self._check_work(new)
-        add_schema_errors(self._checks.errors(new, old), "", causes)
+        add_schema_errors(_errors(self._checks, new, old), "", causes)
         self._check_parts(new, causes)
         self._check_lists_after(new, old, causes)
         self._check_rules(new, old, causes)
@@ -139,7 +147,7 @@ class _CustomRules:
     def validate_status(self, new: Object, old: Object, causes: Causes) -> None:
         self._check_work(new)
         if self._status_checks is not None and "status" in new:
-            errors = self._status_checks.errors(new["status"], old.get("status", MISSING))
+            errors = _errors(self._status_checks, new["status"], old.get("status", MISSING))
             add_schema_errors(errors, "status", causes)
         _check_scale(new, self._scale, causes, whole=False)
         self._check_lists_after(new, old, causes)

@@ -14,6 +14,7 @@ import msgspec
 
 from situate.core.cel.regex import compile_regex
 from situate.core.model.field_errors import extended, quoted
+from situate.wire.structural import patterns
 from situate.wire.structural.formats import FORMATS, recognised
 from situate.wire.structural.numbers import is_multiple, out_of_range, shown_number
 from situate.wire.structural.valid import Test, compile_test, enum_test, is_number, is_whole
@@ -77,7 +78,8 @@ class SchemaChecks:
         self._level = _Level(schema)
 
     def errors(self, value: Any, old: Any = MISSING) -> Sequence[SchemaError]:
-        """`old`: the value before an update."""
+        """`old`: the value before an update. Raises PatternWorkError."""
+        patterns.begin()
         if self._test(value):
             return ()
         found = Errors()
@@ -218,7 +220,7 @@ class _Level:
             errors.add(SchemaError("length", path, value, text, self.max_length))
         elif self.min_length is not None and length < self.min_length:
             _value_error(path, value, f"should be at least {self.min_length} chars long", errors)
-        elif self.pattern and not compile_regex(self.pattern).matches(value):
+        elif self.pattern and not patterns.matches(compile_regex(self.pattern), value):
             _value_error(path, value, f"should match '{self.pattern}'", errors)
         check = FORMATS.get(self.format.replace("-", ""))
         if check is not None and not check(value):

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from situate.core.cel.regex import compile_regex
+from situate.wire.structural import patterns
 from situate.wire.structural.formats import FORMATS, recognised
 from situate.wire.structural.numbers import is_multiple, out_of_range
 
@@ -90,7 +91,7 @@ def _text_test(schema: Mapping[str, Any]) -> Test | None:
             return False
         if shortest is not None and len(value) < shortest:
             return False
-        return (compiled is None or compiled.matches(value)) and (check is None or check(value))
+        return (compiled is None or patterns.matches(compiled, value)) and (check is None or check(value))
 
     return test
 

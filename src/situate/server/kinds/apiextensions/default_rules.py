@@ -8,6 +8,7 @@ from typing import Any
 from situate.server.kinds.apiextensions.schema_causes import add_schema_errors
 from situate.server.kinds.field_errors import Causes
 from situate.wire.structural.checks import SchemaChecks
+from situate.wire.structural.patterns import PatternWorkError
 from situate.wire.structural.pruning import prune_value
 from situate.wire.structural.schema import ABSENT, Structural
 
@@ -26,4 +27,7 @@ def _check_default(schema: Structural, value: Any, path: str, causes: Causes) ->
     prune_value(deepcopy(value), schema, unknown.append)
     if unknown:
         causes.invalid(path, value, "must not have unknown fields")
-    add_schema_errors(SchemaChecks(schema.source).errors(value), path, causes)
+    try:
+        add_schema_errors(SchemaChecks(schema.source).errors(value), path, causes)
+    except PatternWorkError as error:
+        causes.invalid(path, value, str(error))
