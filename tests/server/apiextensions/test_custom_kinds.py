@@ -8,6 +8,7 @@ import pytest
 
 from server.apiextensions.world import World, definition, of_spec, refusal, run, thing, warnings_of
 from situate.server.apiextensions.served import DEFINITIONS
+from situate.server.apiextensions.stored_form import CustomStoredForm
 from situate.server.discovery import Discovery
 from situate.server.kinds.apiextensions.definition_rules import PRESERVE_IN_SCHEMA
 from situate.server.openapi import OpenApi
@@ -393,5 +394,30 @@ def test_texts_too_long_for_their_patterns_are_refused_before_they_are_compared(
             assert messages == ["the object has too much text for the patterns of its schema: limit is 10000000"]
             assert time.process_time() - start < 3
         await world.create(resource, thing(spec={"a": ["a.b.example.com"] * 100, "b": "x" * 1_000_000}))
+
+    run(story)
+
+
+def test_many_watches_that_select_by_a_field_decode_an_object_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(world: World) -> None:
+        resource = await world.define(definition(of_spec(a=TEXT), selectableFields=[{"jsonPath": ".spec.a"}]))
+        options = [WatchOptions(fields=f"spec.a={value}") for value in ("x", "y")]
+        watches = [await world.registry.watch(Target(resource, "default"), options[number % 2]) for number in range(50)]
+        decoded = 0
+        decode = CustomStoredForm.decode
+
+        def counted(self: CustomStoredForm, value: bytes, revision: int) -> Any:
+            nonlocal decoded
+            decoded += 1
+            return decode(self, value, revision)
+
+        monkeypatch.setattr(CustomStoredForm, "decode", counted)
+        await world.create(resource, thing(spec={"a": "x"}))
+        await world.patch(resource, "a", {"spec": {"a": "y"}})
+        assert decoded < 10
+        types = [[event.type for event in watch.ready()] for watch in watches]
+        assert types == [["ADDED", "DELETED"], ["ADDED"]] * 25
+        for watch in watches:
+            await watch.aclose()
 
     run(story)

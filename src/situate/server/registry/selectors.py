@@ -6,6 +6,7 @@ The grammars and the texts of their errors are Kubernetes'. Whether labels match
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -87,8 +88,34 @@ class Selection(Struct, frozen=True, gc=False):
 
 
 def _matches_paths(terms: tuple[PathTerm, ...], stored: StoredObject) -> bool:
-    obj = stored.object(terms[0].resource)
-    return all((text_at(obj, one.path) == one.value) is one.equal for one in terms)
+    texts = _selectable_texts(stored, terms[0].resource)
+    return all((texts[one.path] == one.value) is one.equal for one in terms)
+
+
+class _Read(NamedTuple):
+    """The selectable fields of an object in a version of its kind, by their paths."""
+
+    stored: StoredObject
+    resource: Resource
+    texts: dict[tuple[str, ...], str]
+
+
+REMEMBERED: Final = 8
+"""Objects whose selectable fields are remembered: of a change, that before it and that after it, in some versions. Each
+of a thousand watches of a large object would decode it again."""
+_read: Final[deque[_Read]] = deque(maxlen=REMEMBERED)
+
+
+def _selectable_texts(stored: StoredObject, resource: Resource) -> dict[tuple[str, ...], str]:
+    for one in _read:
+        if one.stored is stored and one.resource is resource:
+            return one.texts
+    obj = stored.object(resource)
+    names = () if resource.custom is None else resource.custom.selectable
+    paths = [tuple(name.split(".")) for name in names]
+    texts = {path: text_at(obj, path) for path in paths}
+    _read.append(_Read(stored, resource, texts))
+    return texts
 
 
 def text_at(obj: Any, path: tuple[str, ...]) -> str:
