@@ -178,7 +178,7 @@ class Response:
                 await cast(Unread, request.protocol).take_turn()
 
     async def _send_flow(self, request: web.BaseRequest, transport: asyncio.Transport, pieces: Iterator[bytes]) -> None:
-        """In chunks, since the length is not known; to a client that does not know chunks, until the connection ends."""
+        """In chunks, since the length is not known; to a client that knows no chunks, until the connection ends."""
         chunked = request.version >= HttpVersion11
         self.keep_alive &= chunked
         framing = "Transfer-Encoding: chunked\r\n" if chunked else ""

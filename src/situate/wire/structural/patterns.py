@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+from contextvars import ContextVar
 from typing import Final
 
 from situate.core.cel.regex import CompiledRegex
@@ -19,21 +19,19 @@ class PatternWorkError(ValueError):
         super().__init__(f"the object has too much text for the patterns of its schema: limit is {MAX_WORK}")
 
 
-class _Work(threading.local):
-    left = MAX_WORK
-
-
-_work: Final = _Work()
+_left: Final = ContextVar("left", default=MAX_WORK)
+"""Of the object that is checked now."""
 
 
 def begin() -> None:
     """The next texts are those of another object."""
-    _work.left = MAX_WORK
+    _left.set(MAX_WORK)
 
 
 def matches(pattern: CompiledRegex, text: str) -> bool:
     """Raises PatternWorkError before it takes too long."""
-    _work.left -= pattern.work(text)
-    if _work.left < 0:
-        raise PatternWorkError
+    if work := pattern.work(text):
+        _left.set(_left.get() - work)
+        if _left.get() < 0:
+            raise PatternWorkError
     return pattern.matches(text)
