@@ -14,12 +14,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from http import HTTPStatus
 from typing import Final, TypeAlias
 
 import msgspec
 
 from situate.server.apiextensions.decoding import CustomDecoder
-from situate.server.errors import unclassified
+from situate.server.errors import StatusError, unclassified
 from situate.server.kinds.custom_version import StoredForm
 from situate.server.objects import Object
 from situate.server.registry import codec
@@ -114,7 +115,10 @@ class CustomStoredForm:
         sent = {**obj, "metadata": {key: value for key, value in obj["metadata"].items() if key != "resourceVersion"}}
         (made,) = await self._convert([sent], f"{self._group}/{self._storage.name}")
         _coerce(made, self._storage)
-        fill_defaults(made, self._storage.schema)
+        try:
+            fill_defaults(made, self._storage.schema)
+        except TooManyDefaultsError as error:
+            raise StatusError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "RequestEntityTooLarge", str(error)) from None
         return _marked(made, self._mark)
 
     # -- converting ----------------------------------------------------------------------------------------------
@@ -156,7 +160,8 @@ class CustomStoredForm:
         if obj.pop(MARK, "") != _mark_of(stored):
             with suppress(DecodeError):  # stored before the schema had such a field: converted as it is
                 stored.decoder.coerce(obj)
-        fill_defaults(obj, stored.schema)
+        with suppress(TooManyDefaultsError):  # of a newer schema: converted with those that fit
+            fill_defaults(obj, stored.schema)
         return obj
 
     # -- reading -------------------------------------------------------------------------------------------------
@@ -219,7 +224,7 @@ class _AsStored:
         version = obj["apiVersion"].rpartition("/")[2]
         stored = self._versions.get(version)
         if stored is not None:
-            with suppress(DecodeError):
+            with suppress(DecodeError, TooManyDefaultsError):
                 stored.decoder.coerce(made := msgspec.json.decode(_encode(obj)))
                 fill_defaults(made, stored.schema)
                 return _marked(made, _mark_of(stored))
