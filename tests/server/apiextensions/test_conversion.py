@@ -516,3 +516,20 @@ def test_a_namespace_is_deleted_although_the_webhook_is_dead() -> None:
         await asyncio.gather(running, return_exceptions=True)
 
     run(story)
+
+
+def test_what_defaults_add_to_a_converted_object_has_the_limits_of_any_object() -> None:
+    many = {"type": "array", "items": {"type": "integer"}, "default": [1] * 1_000}
+    items = {"type": "array", "items": {"type": "object", "properties": {"b": many}}}
+    spec = {"type": "object", "properties": {"host": TEXT, "name": TEXT, "common": TEXT, "items": items}}
+    schema = {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}
+
+    async def story(at: Converting) -> None:
+        at.webhook.change = lambda made: made["spec"].update(items=[{}] * 5_000)
+        code, texts = await refusal(at.here.create(at.v2, of("a", "v2")))
+        assert (code, texts) == (413, ["the defaults of its schema add too many values: limit is 32768"])
+        at.webhook.change = lambda _: None
+        await at.here.create(at.v2, of("a", "v2"))
+        assert (await at.get("v2"))["spec"] == {"name": "x", "common": "c"}
+
+    run(story, schema=schema)
