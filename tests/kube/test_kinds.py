@@ -15,7 +15,8 @@ from situate.wire.objects import KINDS, NAMESAKES
 STORAGE = {"persistentvolumes", "persistentvolumeclaims", "storageclasses.storage.k8s.io"}
 CSI = {"csinodes.storage.k8s.io", "csidrivers.storage.k8s.io"}
 WORKLOADS = {"services", "replicationcontrollers", "replicasets.apps", "statefulsets.apps"}
-ALWAYS = {"pods", "nodes", "podgroups.scheduling.k8s.io", "podgroups.scheduling.x-k8s.io"}
+ALWAYS = {"pods", "nodes", "podgroups.scheduling.k8s.io"}
+ALWAYS |= {f"podgroups.scheduling.{domain}" for domain in ("x-k8s.io", "volcano.sh", "run.ai")}
 DEVICES = {
     f"{name}.resource.k8s.io" for name in ("deviceclasses", "devicetaintrules", "resourceclaims", "resourceslices")
 }
@@ -38,7 +39,8 @@ NOT_WATCHED = (PriorityClass,)
 
 
 def test_every_kind_that_scheduling_reads_can_be_watched_but_these() -> None:
-    read = {(group, model) for group, model in [*KINDS.values(), *NAMESAKES.values()] if model not in NOT_WATCHED}
+    read = {(group, model) for group, model in KINDS.values() if model not in NOT_WATCHED}
+    read |= {(group, model) for (_, group), model in NAMESAKES.items()}
     assert {(kind.group, kind.model) for kind in ALL_KINDS} == read
 
 
@@ -49,6 +51,8 @@ def test_every_kind_that_scheduling_reads_can_be_watched_but_these() -> None:
         ("replicasets.apps", "/apis/apps/v1/replicasets"),
         ("poddisruptionbudgets.policy", "/apis/policy/v1/poddisruptionbudgets"),
         ("podgroups.scheduling.x-k8s.io", "/apis/scheduling.x-k8s.io/v1alpha1/podgroups"),
+        ("podgroups.scheduling.volcano.sh", "/apis/scheduling.volcano.sh/v1beta1/podgroups"),
+        ("podgroups.scheduling.run.ai", "/apis/scheduling.run.ai/v2alpha2/podgroups"),
     ],
 )
 def test_a_kind_has_its_path_over_all_namespaces(name: str, path: str) -> None:

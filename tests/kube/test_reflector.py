@@ -18,7 +18,7 @@ from situate.core.changes import Change, NodeSeen, PodGone, PodSeen
 from situate.kube import reflector as module
 from situate.kube.client import Client
 from situate.kube.errors import LOST, TIMEOUT, UNREACHABLE, ApiError
-from situate.kube.kinds import COSCHEDULING_POD_GROUPS, NODES, POD_GROUPS, PODS, WatchedKind
+from situate.kube.kinds import CUSTOM_POD_GROUPS, NODES, POD_GROUPS, PODS, WatchedKind
 from situate.kube.reflector import BACKOFF_MAX_S, BACKOFF_RESET_S, ListBackoff, Reflector
 from situate.loop.logs import KEYS
 
@@ -428,7 +428,7 @@ def test_an_optional_kind_is_watched_in_the_version_that_the_server_has() -> Non
 
 
 def test_nothing_waits_for_an_optional_kind_that_is_absent_and_it_is_looked_for_again() -> None:
-    run = played(NOT_FOUND, NOT_FOUND, resources("podgroups"), [], kind=COSCHEDULING_POD_GROUPS)
+    run = played(NOT_FOUND, NOT_FOUND, resources("podgroups"), [], kind=CUSTOM_POD_GROUPS[0])
     assert run.reflector.synced.is_set()
     assert run.paths[-1] == "/apis/scheduling.x-k8s.io/v1alpha1/podgroups"
     assert len(run.rests) == 2
@@ -437,7 +437,7 @@ def test_nothing_waits_for_an_optional_kind_that_is_absent_and_it_is_looked_for_
 
 
 def test_an_answer_about_what_the_server_has_that_is_none_is_asked_for_again() -> None:
-    run = played(b"<html>", resources("podgroups"), [], kind=COSCHEDULING_POD_GROUPS)
+    run = played(b"<html>", resources("podgroups"), [], kind=CUSTOM_POD_GROUPS[0])
     assert run.paths[-1] == "/apis/scheduling.x-k8s.io/v1alpha1/podgroups"
     assert len(run.rests) == 1
 
@@ -445,7 +445,7 @@ def test_an_answer_about_what_the_server_has_that_is_none_is_asked_for_again() -
 def test_an_optional_kind_that_the_server_has_no_more_has_no_objects() -> None:
     group = {"metadata": {"name": "g", "namespace": "default", "resourceVersion": "3"}, "spec": {"minMember": 2}}
     there: list[Batch] = [[frame("ADDED", group), bookmark(10, listed=True)], ENDED]
-    run = played(resources("podgroups"), there, NOT_FOUND, NOT_FOUND, kind=COSCHEDULING_POD_GROUPS)
+    run = played(resources("podgroups"), there, NOT_FOUND, NOT_FOUND, kind=CUSTOM_POD_GROUPS[0])
     assert [word.partition("(")[0] for word in run.told] == ["ObjectSeen", "ObjectGone"]
 
 
@@ -453,7 +453,7 @@ def test_nothing_waits_for_an_optional_kind_that_we_may_not_see_but_it_is_said(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     refused = ApiError(403, "Forbidden", "podgroups is forbidden")
-    run = played(resources("podgroups"), refused, kind=COSCHEDULING_POD_GROUPS)
+    run = played(resources("podgroups"), refused, kind=CUSTOM_POD_GROUPS[0])
     assert run.reflector.synced.is_set()
     assert 'grant "list" and "watch" on podgroups in API group "scheduling.x-k8s.io"' in said(caplog)[0][1]["err"]
     assert run.rests == [60.0]

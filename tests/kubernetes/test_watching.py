@@ -15,7 +15,7 @@ from kubernetes.proxy import FaultProxy, Faults
 from situate.core.changes import Change, NodeGone, NodeSeen, ObjectGone, ObjectSeen, PodGone, PodSeen
 from situate.kube.client import Client
 from situate.kube.informers import Informers
-from situate.kube.kinds import ALL_KINDS, COSCHEDULING_POD_GROUPS, NODES, POD_GROUPS, PODS, SERVICES, WatchedKind
+from situate.kube.kinds import ALL_KINDS, CUSTOM_POD_GROUPS, NODES, POD_GROUPS, PODS, SERVICES, WatchedKind
 from situate.kube.kubeconfig import find_access
 from situate.wire.objects import decode
 
@@ -60,7 +60,7 @@ def served(cluster: Cluster, kinds: tuple[WatchedKind, ...]) -> list[WatchedKind
     for kind in kinds:
         version = VERSIONS.get(kind, "v1")
         # PodGroups of a definition: the cluster has none, unless a test makes it.
-        if kind is not COSCHEDULING_POD_GROUPS and (
+        if kind not in CUSTOM_POD_GROUPS and (
             not kind.optional
             or kind.resource in (one["name"] for one in cluster.api.get(kind.group_path(version))["resources"])
         ):
@@ -364,8 +364,8 @@ def test_a_kind_that_the_cluster_gets_later_is_seen_then_and_gone_when_it_is_tak
         assert scene.watching.synced
         await scene.do(define)
         await scene.until(lambda: key in scene.folded.known, "the group is seen")
-        assert scene.folded.known[key].spec.min_member == 3
+        assert scene.folded.known[key].spec["minMember"] == 3
         await scene.do(cluster.api.delete, f"{definitions}/podgroups.scheduling.x-k8s.io")
         await scene.until(lambda: key not in scene.folded.known, "the group is gone")
 
-    seen(cluster, script, kinds=(COSCHEDULING_POD_GROUPS, PODS))
+    seen(cluster, script, kinds=(*CUSTOM_POD_GROUPS, PODS))

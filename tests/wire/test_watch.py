@@ -8,12 +8,11 @@ import pytest
 
 from builders import manifest
 from situate.core.model.base import Model
-from situate.core.model.group import CoschedulingPodGroup
 from situate.core.model.pod import Pod
 from situate.core.model.storage import CSINode
 from situate.core.model.workloads import ReplicationController
 from situate.wire.errors import InputError
-from situate.wire.objects import KINDS, decode
+from situate.wire.objects import KINDS, NAMESAKES, decode
 from situate.wire.watch import NO_NAME, Item, Reader
 
 PODS = Reader(Pod)
@@ -125,7 +124,7 @@ def test_what_is_no_list_is_an_input_error(answer: bytes) -> None:
         PODS.page(answer)
 
 
-@pytest.mark.parametrize("model", [model for _, model in KINDS.values()] + [CoschedulingPodGroup])
+@pytest.mark.parametrize("model", [*(model for _, model in KINDS.values()), *NAMESAKES.values()])
 def test_every_kind_is_read_as_a_file_of_it_would_be(model: type[Model]) -> None:
     written = {"metadata": {"name": "a", "uid": "u", "resourceVersion": "5"}}
     item = Reader(model).frame(event("ADDED", written)).item

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from situate.core.model.base import Model
+from situate.core.model.custom_groups.table import CUSTOM_GROUP_KINDS
 from situate.core.model.devices import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
-from situate.core.model.group import CoschedulingPodGroup, PodGroup
+from situate.core.model.group import PodGroup
 from situate.core.model.node import Node
 from situate.core.model.pod import Pod
 from situate.core.model.policy import Namespace, PodDisruptionBudget
@@ -83,9 +84,10 @@ RESOURCE_SLICES: Final = WatchedKind(ResourceSlice, "resourceslices", "resource.
 RESOURCE_CLAIMS: Final = WatchedKind(ResourceClaim, "resourceclaims", "resource.k8s.io", optional=True)
 DEVICE_TAINT_RULES: Final = WatchedKind(DeviceTaintRule, "devicetaintrules", "resource.k8s.io", optional=True)
 POD_GROUPS: Final = WatchedKind(PodGroup, "podgroups", "scheduling.k8s.io", ("v1beta1", "v1alpha2"), optional=True)
-COSCHEDULING_POD_GROUPS: Final = WatchedKind(
-    CoschedulingPodGroup, "podgroups", "scheduling.x-k8s.io", ("v1alpha1",), optional=True
+CUSTOM_POD_GROUPS: Final = tuple(
+    WatchedKind(one.model, "podgroups", one.group, one.versions, optional=True) for one in CUSTOM_GROUP_KINDS
 )
+"""Of schedulers that install a kind of their own."""
 
 ALL_KINDS: Final = (
     NODES,
@@ -107,9 +109,9 @@ ALL_KINDS: Final = (
     RESOURCE_CLAIMS,
     DEVICE_TAINT_RULES,
     POD_GROUPS,
-    COSCHEDULING_POD_GROUPS,
+    *CUSTOM_POD_GROUPS,
     PODS,
 )
 
-ALWAYS: Final = (NODES, POD_GROUPS, COSCHEDULING_POD_GROUPS, PODS)
+ALWAYS: Final = (NODES, POD_GROUPS, *CUSTOM_POD_GROUPS, PODS)
 """Gangs belong to no plugin: any pod may name its group."""

@@ -13,7 +13,6 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from situate.core.gang.naming import (
-    COSCHEDULING_LABEL,
     DISRUPT_ALL,
     DISRUPTION_LABEL,
     GANG_LABEL,
@@ -21,9 +20,9 @@ from situate.core.gang.naming import (
     TOPOLOGY_LABEL,
     GangSource,
 )
+from situate.core.model.custom_groups import coscheduling
+from situate.core.model.custom_groups.coscheduling import CoschedulingPodGroup
 from situate.core.model.group import (
-    CoschedulingPodGroup,
-    CoschedulingPodGroupSpec,
     GangSchedulingPolicy,
     PodGroup,
     PodGroupSchedulingPolicy,
@@ -31,6 +30,7 @@ from situate.core.model.group import (
 )
 from situate.core.model.labels import LabelSelector
 from situate.core.model.meta import ObjectMeta
+from situate.core.model.named import GroupObject
 from situate.core.model.node import Node, NodeSpec, NodeStatus
 from situate.core.model.nodeselector import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from situate.core.model.pod import (
@@ -225,7 +225,7 @@ class GangSpec:
     name: str
     pods: int
     labels: dict[str, str]
-    group: PodGroup | CoschedulingPodGroup | None
+    group: GroupObject | None
 
 
 def draw_gang(rng: Random, name: str) -> GangSpec:
@@ -240,8 +240,8 @@ def draw_gang(rng: Random, name: str) -> GangSpec:
         case GangSource.LABELS:
             return GangSpec(name, pods, {**labels, GANG_LABEL: name, SIZE_LABEL: str(needed)}, None)
         case GangSource.COSCHEDULING:
-            group = CoschedulingPodGroup(metadata=metadata, spec=CoschedulingPodGroupSpec(min_member=needed))
-            return GangSpec(name, pods, {**labels, COSCHEDULING_LABEL: name}, group)
+            group = CoschedulingPodGroup(metadata=metadata, spec={"minMember": needed})
+            return GangSpec(name, pods, {**labels, coscheduling.KIND.pod_labels[0]: name}, group)
         case _:
             policy = PodGroupSchedulingPolicy(gang=GangSchedulingPolicy(min_count=needed))
             return GangSpec(

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from situate.core.gang.naming import GangName, gang_of, size_said
-from situate.core.model.group import CoschedulingPodGroup, PodGroup, min_count, topology_key
+from situate.core.model.group import min_count, topology_key
 from situate.core.model.meta import key_of
+from situate.core.model.named import GroupObject
 from situate.core.model.pod import Pod
 from situate.web.limits import MAX_GROUPS
 from situate.web.waiting import why_waiting
@@ -48,7 +49,7 @@ class GangMembers:
             self._sizes.pop(name, None)
         return True
 
-    def rows(self, groups: Mapping[str, PodGroup | CoschedulingPodGroup], pending: Mapping[str, Pod]) -> dict[str, Any]:
+    def rows(self, groups: Mapping[GangName, GroupObject], pending: Mapping[str, Pod]) -> dict[str, Any]:
         """The gangs that are not whole first."""
         shown = [self._row(name, members, groups, pending) for name, members in self._gangs.items()]
         shown.sort(key=lambda row: (row["waiting"] == 0, row["namespace"], row["name"]))
@@ -62,10 +63,10 @@ class GangMembers:
         self,
         name: GangName,
         members: Mapping[str, str],
-        groups: Mapping[str, PodGroup | CoschedulingPodGroup],
+        groups: Mapping[GangName, GroupObject],
         pending: Mapping[str, Pod],
     ) -> dict[str, Any]:
-        group = groups.get(f"{name.namespace}/{name.name}")
+        group = groups.get(name)
         nodes = sorted({node for node in members.values() if node})
         waiting = [key for key, node in members.items() if not node]
         first = next((pending[key] for key in waiting if key in pending), None)

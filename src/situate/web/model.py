@@ -17,9 +17,12 @@ from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 from situate.core.changes import Change, NodeGone, NodeSeen, ObjectGone, ObjectSeen, PodGone, PodSeen
+from situate.core.gang.naming import GangName, gang_of_group
 from situate.core.model.claim_templates import ResourceClaimTemplate
-from situate.core.model.group import CoschedulingPodGroup, PodGroup
+from situate.core.model.custom_groups.kind import CustomPodGroup
+from situate.core.model.group import PodGroup
 from situate.core.model.meta import key_of
+from situate.core.model.named import GroupObject
 from situate.core.model.node import Node
 from situate.core.model.pod import Pod
 from situate.core.model.policy import PriorityClass
@@ -63,7 +66,7 @@ class ClusterModel:
         self.cluster = Cluster(rules)
         self.pending: dict[str, Pod] = {}
         self.templates: dict[tuple[str, str], ResourceClaimTemplate] = {}
-        self.groups: dict[str, PodGroup | CoschedulingPodGroup] = {}
+        self.groups: dict[GangName, GroupObject] = {}
         self.tick = 1
         self.columns = MapColumns()
         self.ended = ""
@@ -230,8 +233,8 @@ class ClusterModel:
         self.cluster.add_pod(pod)
 
     def _object_seen(self, item: Any) -> None:
-        if isinstance(item, PodGroup | CoschedulingPodGroup):
-            self.groups[key_of(item.metadata)] = item
+        if isinstance(item, PodGroup | CustomPodGroup):
+            self.groups[gang_of_group(item)] = item
             self._gang_tick = self.tick + 1
         if isinstance(item, ResourceClaimTemplate):
             self.templates[item.metadata.namespace, item.metadata.name] = item
@@ -239,8 +242,8 @@ class ClusterModel:
             self.cluster.put_object(item)
 
     def _object_gone(self, item: Any) -> None:
-        if isinstance(item, PodGroup | CoschedulingPodGroup):
-            self.groups.pop(key_of(item.metadata), None)
+        if isinstance(item, PodGroup | CustomPodGroup):
+            self.groups.pop(gang_of_group(item), None)
             self._gang_tick = self.tick + 1
         if isinstance(item, ResourceClaimTemplate):
             self.templates.pop((item.metadata.namespace, item.metadata.name), None)
@@ -325,4 +328,4 @@ def kinds_for(scope: Scope, kinds: Sequence[WatchedKind]) -> list[WatchedKind]:
     """What to watch: all that scheduling reads; for a person who does not see all, pods and their groups."""
     if scope.whole:
         return list(kinds)
-    return [*(kind for kind in kinds if kind.model in (PodGroup, CoschedulingPodGroup)), PODS]
+    return [*(kind for kind in kinds if issubclass(kind.model, PodGroup | CustomPodGroup)), PODS]

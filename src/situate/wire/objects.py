@@ -13,9 +13,11 @@ import msgspec
 
 from situate.core.model.base import Model
 from situate.core.model.claim_templates import ResourceClaimTemplate
+from situate.core.model.custom_groups.kind import CustomPodGroup
+from situate.core.model.custom_groups.table import CUSTOM_GROUP_KINDS
 from situate.core.model.defaults import DEFAULT_NAMESPACE, NAMESPACED, defaulted
 from situate.core.model.devices import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
-from situate.core.model.group import CoschedulingPodGroup, PodGroup
+from situate.core.model.group import PodGroup
 from situate.core.model.meta import ObjectMeta, key_of
 from situate.core.model.named import NamedObject
 from situate.core.model.node import Node
@@ -62,10 +64,8 @@ KINDS: dict[str, tuple[str, type[Model]]] = {
     "VolumeAttachment": ("storage.k8s.io", VolumeAttachment),
 }
 
-# Kinds that share their name with one above.
-NAMESAKES: dict[str, tuple[str, type[Model]]] = {
-    "PodGroup": ("scheduling.x-k8s.io", CoschedulingPodGroup),
-}
+# Kind and API group -> struct, of custom kinds that share their name with one above.
+NAMESAKES: dict[tuple[str, str], type[Model]] = {("PodGroup", one.group): one.model for one in CUSTOM_GROUP_KINDS}
 
 # A kind that no scheduler reads: commands make the claims of pods to come from it.
 TEMPLATES: dict[str, tuple[str, type[Model]]] = {
@@ -111,7 +111,7 @@ class Objects:
     device_taint_rules: list[DeviceTaintRule] = field(default_factory=list)
     pod_disruption_budgets: list[PodDisruptionBudget] = field(default_factory=list)
     pod_groups: list[PodGroup] = field(default_factory=list)
-    coscheduling_pod_groups: list[CoschedulingPodGroup] = field(default_factory=list)
+    custom_pod_groups: list[CustomPodGroup] = field(default_factory=list)
     priority_classes: list[PriorityClass] = field(default_factory=list)
     resource_claim_templates: list[ResourceClaimTemplate] = field(default_factory=list)
     ignored: dict[str, int] = field(default_factory=dict)
@@ -151,7 +151,7 @@ _LIST_OF: dict[type[Model], str] = {
     DeviceTaintRule: "device_taint_rules",
     PodDisruptionBudget: "pod_disruption_budgets",
     PodGroup: "pod_groups",
-    CoschedulingPodGroup: "coscheduling_pod_groups",
+    **{one.model: "custom_pod_groups" for one in CUSTOM_GROUP_KINDS},
     PriorityClass: "priority_classes",
     ResourceClaimTemplate: "resource_claim_templates",
 }
@@ -467,9 +467,11 @@ class _Reader:
             if not text:
                 raise InputError("Required value", file=place.file, subject=place.within, path=path)
         group = api_version.rpartition("/")[0]
-        for kinds in (KINDS, NAMESAKES, TEMPLATES):
+        for kinds in (KINDS, TEMPLATES):
             if kind in kinds and kinds[kind][0] == group:
                 return kinds[kind][1]
+        if (kind, group) in NAMESAKES:
+            return NAMESAKES[kind, group]
         if kind.endswith("List"):
             return None
         name = f"{kind} ({api_version})"

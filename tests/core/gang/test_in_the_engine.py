@@ -21,9 +21,8 @@ from situate.core.config.types import Extender
 from situate.core.effects import Bind, BindVolumes, Effect, Evict, Nominate, Report, SetCondition, SetGroupCondition
 from situate.core.engine.engine import Engine
 from situate.core.engine.gang_scheduling import GANG_BIND_LIMIT_MS, HOLD_REPORT_MS
+from situate.core.model.custom_groups.coscheduling import CoschedulingPodGroup
 from situate.core.model.group import (
-    CoschedulingPodGroup,
-    CoschedulingPodGroupSpec,
     GangSchedulingPolicy,
     PodGroup,
     PodGroupCondition,
@@ -183,7 +182,7 @@ def test_the_label_of_the_coscheduling_plugin_names_its_own_kind_of_group() -> N
     assert bound(world.arrive(*pods)) == []
     assert world.message("a") == ("waiting for PodGroup default/train of scheduling.x-k8s.io, which does not exist")
     meta = ObjectMeta(name="train", namespace="default")
-    group = CoschedulingPodGroup(metadata=meta, spec=CoschedulingPodGroupSpec(min_member=2))
+    group = CoschedulingPodGroup(metadata=meta, spec={"minMember": 2})
     assert bound(world.step(ObjectSeen(group))) == ["a", "b"]
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from situate.core.gang.naming import GangSource, gang_of
+from situate.core.model.custom_groups.table import CUSTOM_GROUP_KINDS
 from situate.wire.objects import Source, read_objects
 
 PAGE = (Path(__file__).parent.parent.parent.parent / "docs" / "guides" / "gangs.md").read_text()
@@ -38,6 +39,6 @@ def test_each_way_to_name_a_gang_is_shown_with_objects_that_are_read(number: int
     assert (named.source, named.name) == (source, "train")
     groups = {
         GangSource.POD_GROUP: len(objects.pod_groups),
-        GangSource.COSCHEDULING: len(objects.coscheduling_pod_groups),
+        **{GangSource(one.group): len(objects.custom_pod_groups) for one in CUSTOM_GROUP_KINDS},
     }
     assert groups.get(source, 1) == 1

@@ -1,4 +1,4 @@
-"""Pod groups of both API groups, in all the versions that are read."""
+"""Pod groups of all API groups, in all the versions that are read."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from situate.core.model.custom_groups.coscheduling import CoschedulingPodGroup
 from situate.core.model.group import (
-    CoschedulingPodGroup,
     PodGroup,
     disrupted_whole,
     is_scheduled,
@@ -116,10 +116,14 @@ def test_kinds_of_one_name_are_told_apart_by_their_group() -> None:
 ---
 {apiVersion: scheduling.x-k8s.io/v1alpha1, kind: PodGroup, metadata: {name: a}, spec: {minMember: 2}}
 ---
-{apiVersion: scheduling.volcano.sh/v1beta1, kind: PodGroup, metadata: {name: a}}
+{apiVersion: scheduling.volcano.sh/v1beta1, kind: PodGroup, metadata: {name: a}, spec: {minMember: 3}}
+---
+{apiVersion: scheduling.run.ai/v2alpha2, kind: PodGroup, metadata: {name: a}, spec: {minMember: 4}}
+---
+{apiVersion: example.com/v1, kind: PodGroup, metadata: {name: a}}
 """
     objects = read_objects([Source("groups.yaml", data)])
     assert [one.metadata.name for one in objects.pod_groups] == ["a", "b"]
-    assert [one.spec.min_member for one in objects.coscheduling_pod_groups] == [2]
-    assert objects.ignored == {"PodGroup (scheduling.volcano.sh/v1beta1)": 1}
+    assert [min_count(one) for one in objects.custom_pod_groups] == [2, 3, 4]
+    assert objects.ignored == {"PodGroup (example.com/v1)": 1}
     assert {one.metadata.namespace for one in objects.named()} == {"default"}

@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from situate.core.model.group import CoschedulingPodGroup, PodGroup
+from situate.core.model.custom_groups.table import CUSTOM_GROUP_KINDS
+from situate.core.model.group import PodGroup
 from situate.core.model.meta import ObjectMeta
 from situate.core.model.policy import Namespace, PodDisruptionBudget
 from situate.core.model.storage import (
@@ -37,7 +38,7 @@ KINDS: dict[type[Any], tuple[str | None, bool]] = {
     Namespace: ("namespaces", False),
     PodDisruptionBudget: (None, True),
     PodGroup: (None, True),
-    CoschedulingPodGroup: (None, True),
+    **{one.model: (None, True) for one in CUSTOM_GROUP_KINDS},
     Service: ("workloads", True),
     ReplicationController: ("workloads", True),
     ReplicaSet: ("workloads", True),

@@ -30,7 +30,8 @@ from situate.core.engine.gang_attempt import GangAttempt, group_condition
 from situate.core.engine.node_selection import NodeSelection
 from situate.core.engine.state import EngineState
 from situate.core.gang.members import Demands, Gang, GangStatus, demands_of, gang_status, group_of, why_held
-from situate.core.model.group import CoschedulingPodGroup, PodGroup, is_scheduled
+from situate.core.model.custom_groups.kind import CustomPodGroup
+from situate.core.model.group import PodGroup, is_scheduled
 from situate.core.model.node import Node
 from situate.core.model.refs import PodRef
 from situate.core.queue.queued_pod import QueuedPod, QueueState
@@ -59,7 +60,7 @@ class GangScheduling:
     # -- changes -------------------------------------------------------------------------------------------------
 
     def group_changed(self, item: object) -> None:
-        if isinstance(item, PodGroup | CoschedulingPodGroup):
+        if isinstance(item, PodGroup | CustomPodGroup):
             self._state.gangs.group_changed(item)
 
     def node_changed(self, before: Node | None, after: Node) -> Iterator[Activate]:

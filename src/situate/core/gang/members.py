@@ -15,12 +15,13 @@ from situate.core.gang.naming import (
     GangName,
     GangSource,
     gang_of,
+    gang_of_group,
     size_said,
     topology_said,
     wants_disruption_of_all,
 )
-from situate.core.model.group import CoschedulingPodGroup, disrupted_whole, min_count, topology_key
-from situate.core.model.named import GroupObject
+from situate.core.model.custom_groups.kind import CustomPodGroup
+from situate.core.model.group import PodGroup, disrupted_whole, min_count, topology_key
 from situate.core.model.pod import Pod
 from situate.core.queue.queue import SchedulingQueue
 from situate.core.queue.queued_pod import QueuedPod, QueueState
@@ -120,9 +121,8 @@ class Gangs:
         if gang is not None:
             self._changed[gang.name] = gang
 
-    def group_changed(self, group: GroupObject) -> None:
-        way = GangSource.COSCHEDULING if isinstance(group, CoschedulingPodGroup) else GangSource.POD_GROUP
-        gang = self._by_name.get(GangName(way, group.metadata.namespace, group.metadata.name))
+    def group_changed(self, group: PodGroup | CustomPodGroup) -> None:
+        gang = self._by_name.get(gang_of_group(group))
         if gang is not None:
             self._changed[gang.name] = gang
 
@@ -135,15 +135,15 @@ class Gangs:
         return found
 
 
-def group_of(gang: Gang, objects: ObjectTable) -> GroupObject | None:
+def group_of(gang: Gang, objects: ObjectTable) -> PodGroup | CustomPodGroup | None:
     key = (gang.name.namespace, gang.name.name)
     match gang.name.source:
         case GangSource.POD_GROUP:
             return objects.pod_groups.get(key)
-        case GangSource.COSCHEDULING:
-            return objects.coscheduling_pod_groups.get(key)
         case GangSource.LABELS:
             return None
+        case custom:
+            return objects.custom_pod_groups[custom.value].get(key)
 
 
 def demands_of(gang: Gang, objects: ObjectTable) -> Demands:
@@ -226,6 +226,15 @@ def evicted_together(victim: BoundPod, priority: int, gangs: Gangs, cluster: Clu
     return None if any(pod.kind.priority >= priority for pod in going) else going
 
 
+def too_few(name: GangName, demands: Demands, here: int) -> str:
+    """What a gang waits for if fewer of its pods exist than it needs, in words; empty if there are enough."""
+    lacking = demands.min_count - here
+    if lacking <= 0:
+        return ""
+    pods = "pod" if lacking == 1 else "pods"
+    return f"waiting for {lacking} more {pods} of gang {name}: {here} of {demands.min_count} are here"
+
+
 def why_held(gang: Gang, demands: Demands, status: GangStatus) -> str:
     """Why no pod of the gang can be tried now, in words; empty if they can."""
     if not demands.min_count:
@@ -234,10 +243,8 @@ def why_held(gang: Gang, demands: Demands, status: GangStatus) -> str:
         return f"waiting for the bound pods of gang {gang.name} to leave: it could not be bound whole in time"
     if demands.missing:
         return f"waiting for {demands.missing}"
-    lacking = demands.min_count - status.here
-    if lacking > 0:
-        pods = "pod" if lacking == 1 else "pods"
-        return f"waiting for {lacking} more {pods} of gang {gang.name}: {status.here} of {demands.min_count} are here"
+    if reason := too_few(gang.name, demands, status.here):
+        return reason
     names = list(dict.fromkeys(entry.pod.spec.scheduler_name for entry in status.waiting))
     if len(names) > 1:
         return (

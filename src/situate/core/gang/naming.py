@@ -1,7 +1,7 @@
-"""How a pod names its gang. There are three ways, and the first that a pod uses counts:
+"""How a pod names its gang. Of these ways, the first that a pod uses counts:
 
 - `spec.schedulingGroup.podGroupName`, with a PodGroup of scheduling.k8s.io;
-- the label `scheduling.x-k8s.io/pod-group`, with a PodGroup of scheduling.x-k8s.io;
+- the label or annotation of a custom PodGroup kind, in the order of `CUSTOM_GROUP_KINDS`;
 - the labels `situate.dev/gang` and `situate.dev/gang-size`, with no object at all.
 
 What the PodGroup does not say, the pods may: `situate.dev/gang-topology` and `situate.dev/gang-disruption`.
@@ -14,9 +14,12 @@ from enum import Enum, unique
 from types import MappingProxyType
 from typing import Final
 
+from situate.core.model.custom_groups import coscheduling, kai, volcano
+from situate.core.model.custom_groups.kind import CustomPodGroup
+from situate.core.model.custom_groups.table import CUSTOM_GROUP_KINDS, kind_of
+from situate.core.model.group import PodGroup
 from situate.core.model.pod import Pod
 
-COSCHEDULING_LABEL: Final = "scheduling.x-k8s.io/pod-group"
 GANG_LABEL: Final = "situate.dev/gang"
 SIZE_LABEL: Final = "situate.dev/gang-size"
 TOPOLOGY_LABEL: Final = "situate.dev/gang-topology"
@@ -41,8 +44,19 @@ class GangSource(Enum):
     """Where a gang is defined: the API group of its PodGroup, or our own labels."""
 
     POD_GROUP = "scheduling.k8s.io"
-    COSCHEDULING = "scheduling.x-k8s.io"
+    COSCHEDULING = coscheduling.KIND.group
+    VOLCANO = volcano.KIND.group
+    KAI = kai.KIND.group
     LABELS = "situate.dev"
+
+
+_CUSTOM: Final = tuple(
+    (key, is_label, GangSource(kind.group))
+    for kind in CUSTOM_GROUP_KINDS
+    for keys, is_label in ((kind.pod_labels, True), (kind.pod_annotations, False))
+    for key in keys
+)
+"""The labels and annotations of the custom kinds, in the order in which they count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +78,21 @@ def gang_of(pod: Pod) -> GangName | None:
     group = pod.spec.scheduling_group
     if group is not None and group.pod_group_name:
         return GangName(GangSource.POD_GROUP, pod.metadata.namespace, group.pod_group_name)
-    labels = pod.metadata.labels
-    if not labels:
+    labels, annotations = pod.metadata.labels, pod.metadata.annotations
+    if not labels and not annotations:
         return None
-    if name := labels.get(COSCHEDULING_LABEL, ""):
-        return GangName(GangSource.COSCHEDULING, pod.metadata.namespace, name)
+    for key, is_label, source in _CUSTOM:
+        if name := (labels if is_label else annotations).get(key, ""):
+            return GangName(source, pod.metadata.namespace, name)
     if name := labels.get(GANG_LABEL, ""):
         return GangName(GangSource.LABELS, pod.metadata.namespace, name)
     return None
+
+
+def gang_of_group(group: PodGroup | CustomPodGroup) -> GangName:
+    """The gang that a PodGroup defines, whether or not it has pods."""
+    source = GangSource(kind_of(group).group) if isinstance(group, CustomPodGroup) else GangSource.POD_GROUP
+    return GangName(source, group.metadata.namespace, group.metadata.name)
 
 
 def size_said(pod: Pod) -> int | None:

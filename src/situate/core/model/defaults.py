@@ -13,8 +13,9 @@ from msgspec.structs import replace
 from situate.core.model.amounts import Amounts, Asked, combined
 from situate.core.model.base import EMPTY, INT64_MAX, Labels, Model
 from situate.core.model.claim_templates import ResourceClaimTemplate
+from situate.core.model.custom_groups.kind import CustomPodGroup
 from situate.core.model.devices import ResourceClaim
-from situate.core.model.group import CoschedulingPodGroup, PodGroup
+from situate.core.model.group import PodGroup
 from situate.core.model.labels import LabelSelector, LabelSelectorRequirement
 from situate.core.model.meta import ObjectMeta
 from situate.core.model.node import Node
@@ -42,7 +43,7 @@ NAMESPACE_NAME_LABEL = "kubernetes.io/metadata.name"
 
 NAMESPACED: tuple[type[Model], ...] = (
     CSIStorageCapacity,
-    CoschedulingPodGroup,
+    CustomPodGroup,
     PersistentVolumeClaim,
     Pod,
     PodDisruptionBudget,

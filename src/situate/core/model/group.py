@@ -1,11 +1,15 @@
-"""PodGroup, of both API groups that have one: the minimum number of pods to schedule together.
+"""PodGroups: the minimum number of pods to schedule together.
 
 - `PodGroup` of scheduling.k8s.io: v1alpha2 (Kubernetes 1.36) and v1beta1 (1.37), which differ in `disruptionMode`, a
   string in the one, a choice of two objects in the other; and in the name of the condition that reports scheduling.
-- `CoschedulingPodGroup`: the kind PodGroup of scheduling.x-k8s.io, of the coscheduling plugin.
+- The kinds PodGroup of other schedulers: `custom_groups`.
+
+The functions here answer for all of them.
 """
 
 from situate.core.model.base import Int32, Model
+from situate.core.model.custom_groups.kind import CustomPodGroup
+from situate.core.model.custom_groups.table import kind_of
 from situate.core.model.meta import ObjectMeta
 
 WHOLE_GROUP = "PodGroup"
@@ -67,41 +71,34 @@ class PodGroup(Model, frozen=True, kw_only=True):
     status: PodGroupStatus = PodGroupStatus()
 
 
-class CoschedulingPodGroupSpec(Model, frozen=True, kw_only=True):
-    min_member: Int32 = 0
-
-
-class CoschedulingPodGroup(Model, frozen=True, kw_only=True):
-    metadata: ObjectMeta = ObjectMeta()
-    spec: CoschedulingPodGroupSpec = CoschedulingPodGroupSpec()
-
-
-def is_scheduled(group: PodGroup | CoschedulingPodGroup | None) -> bool:
+def is_scheduled(group: PodGroup | CustomPodGroup | None) -> bool:
     """Whether the group's condition reports that it was scheduled once."""
     if not isinstance(group, PodGroup):
         return False
     return any(one.type in _SCHEDULED and one.status == "True" for one in group.status.conditions)
 
 
-def min_count(group: PodGroup | CoschedulingPodGroup) -> int:
+def min_count(group: PodGroup | CustomPodGroup) -> int:
     """The minimum number of pods to place together; 0 if the group is not a gang."""
-    if isinstance(group, CoschedulingPodGroup):
-        return max(0, group.spec.min_member)
+    if isinstance(group, CustomPodGroup):
+        return kind_of(group).min_count(group.acted_on)
     gang = group.spec.scheduling_policy.gang
     return 0 if gang is None else gang.min_count
 
 
-def topology_key(group: PodGroup | CoschedulingPodGroup) -> str:
+def topology_key(group: PodGroup | CustomPodGroup) -> str:
     """The node label whose value all pods of the group must share; empty if none. Kubernetes allows one."""
-    if isinstance(group, CoschedulingPodGroup) or group.spec.scheduling_constraints is None:
+    if isinstance(group, CustomPodGroup):
+        return kind_of(group).topology_key(group.acted_on)
+    if group.spec.scheduling_constraints is None:
         return ""
     topology = group.spec.scheduling_constraints.topology
     return topology[0].key if topology else ""
 
 
-def disrupted_whole(group: PodGroup | CoschedulingPodGroup) -> bool:
+def disrupted_whole(group: PodGroup | CustomPodGroup) -> bool:
     """Whether evicting one pod of the group evicts all; false by default."""
-    if isinstance(group, CoschedulingPodGroup):
+    if isinstance(group, CustomPodGroup):
         return False
     mode = group.spec.disruption_mode
     return mode == WHOLE_GROUP if mode is None or isinstance(mode, str) else mode.all is not None

@@ -11,8 +11,10 @@ from typing import Any, TypeVar
 
 from situate.core.model.base import Labels
 from situate.core.model.claims import volume_class
+from situate.core.model.custom_groups.kind import CustomPodGroup
+from situate.core.model.custom_groups.table import CUSTOM_GROUP_KINDS
 from situate.core.model.devices import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
-from situate.core.model.group import CoschedulingPodGroup, PodGroup
+from situate.core.model.group import PodGroup
 from situate.core.model.latency import LatencyTable
 from situate.core.model.named import NamedObject
 from situate.core.model.policy import Namespace, PodDisruptionBudget
@@ -67,7 +69,8 @@ class ObjectTable:
         self.devices = DeviceObjects()
         self.budgets: dict[Key, PodDisruptionBudget] = {}
         self.pod_groups: dict[Key, PodGroup] = {}
-        self.coscheduling_pod_groups: dict[Key, CoschedulingPodGroup] = {}
+        self.custom_pod_groups: dict[str, dict[Key, CustomPodGroup]] = {one.group: {} for one in CUSTOM_GROUP_KINDS}
+        """By API group."""
         self.namespaces: dict[str, Namespace] = {}
         self.namespace_labels: dict[str, Labels] = {}
         """By name. A namespace without labels is here too: a selector that matches everything matches it."""
@@ -118,7 +121,7 @@ class ObjectTable:
         by_key: dict[type, dict[Key, Any]] = {
             PodDisruptionBudget: self.budgets,
             PodGroup: self.pod_groups,
-            CoschedulingPodGroup: self.coscheduling_pod_groups,
+            **{one.model: self.custom_pod_groups[one.group] for one in CUSTOM_GROUP_KINDS},
             PersistentVolumeClaim: storage.claims,
             CSIStorageCapacity: storage.capacities,
             ResourceClaim: devices.claims,
@@ -147,7 +150,7 @@ class ObjectTable:
                 self.latencies_version += 1
             case DeviceClass() | ResourceSlice() | ResourceClaim() | DeviceTaintRule():
                 self.devices.changed(before, after)
-            case PodDisruptionBudget() | PodGroup() | CoschedulingPodGroup():
+            case PodDisruptionBudget() | PodGroup() | CustomPodGroup():
                 pass  # read only for evictions and gangs, and no cached verdict depends on it
             case _:
                 self.storage.version += 1

@@ -23,6 +23,7 @@ from situate.core.engine.engine import Engine
 from situate.loop.decisions import DecisionLog
 from situate.loop.drive import PAUSE_ABOVE, Drive, StepObserver
 from situate.loop.extenders import Extenders
+from situate.loop.ignored_fields import IgnoredFieldsLog
 from situate.loop.journal import Journal
 from situate.loop.latencies import LatencyFiles
 from situate.loop.metrics import Metrics
@@ -88,7 +89,7 @@ async def open_scheduling(
     pause_above: int = PAUSE_ABOVE,
 ) -> AsyncIterator[SchedulingSession]:
     """A session that has not begun. Without a port, nothing is carried out. Raises ConfigError."""
-    observers: list[StepObserver] = [DecisionLog()]
+    observers: list[StepObserver] = [DecisionLog(), IgnoredFieldsLog()]
     if metrics is not None:
         observers.append(_StepMetrics(metrics))
         metrics.follow(engine, journal)

@@ -16,6 +16,7 @@ import msgspec
 
 from situate.core.changes import Change, NodeGone, NodeSeen, ObjectGone, ObjectSeen, PodGone, PodRef, PodSeen
 from situate.core.model.base import Model
+from situate.core.model.custom_groups.table import CUSTOM_GROUP_KINDS
 from situate.core.model.node import Node
 from situate.core.model.pod import Pod
 from situate.loop.drive import describe_error
@@ -30,6 +31,13 @@ from situate.wire.objects import KINDS, NAMESAKES, decode, decode_node, decode_p
 
 NOT_READ: Final = (("scheduling.k8s.io", "PriorityClass"),)
 """Admission has put a pod's priority into its spec."""
+_CUSTOM: Final = {
+    (one.group, "PodGroup"): Resource(
+        one.group, one.versions[0], "podgroups", "PodGroup", "podgroup", True, (), stored_as=f"{one.group}/podgroups"
+    )
+    for one in CUSTOM_GROUP_KINDS
+}
+"""The custom kinds that an engine reads, by the keys of their objects: there are none before a definition."""
 LONG_ENOUGH: Final = 4
 """Parts of a key before that of an object in its resource."""
 AT_ONCE: Final = 4_096
@@ -183,8 +191,9 @@ def _gone(model: type[Model], value: bytes) -> Change | None:
 
 def engine_kinds() -> list[tuple[Resource, type[Model]]]:
     """All that an engine reads, pods last: when it decides on them, it knows everything else."""
-    resources = {(one.group, one.kind): one for one in RESOURCES}
-    models = {(group, kind): model for kind, (group, model) in (*KINDS.items(), *NAMESAKES.items())}
+    resources = _CUSTOM | {(one.group, one.kind): one for one in RESOURCES}
+    models = {(group, kind): model for kind, (group, model) in KINDS.items()}
+    models |= {(group, kind): model for (kind, group), model in NAMESAKES.items()}
     read = [(resources[key], model) for key, model in models.items() if key not in NOT_READ]
     return sorted(read, key=lambda one: one[1] is Pod)
 

@@ -32,12 +32,12 @@ def top(once: bool, kubeconfig: str | None, context: str | None) -> None:
         from situate.cli.commands.top.terminal import watch
         from situate.cli.output.text import echo_lines
         from situate.kube.discovery import server_rules
-        from situate.kube.kinds import COSCHEDULING_POD_GROUPS, NODES, POD_GROUPS, PODS
+        from situate.kube.kinds import CUSTOM_POD_GROUPS, NODES, POD_GROUPS, PODS
         from situate.web.model import ClusterModel, ModelEndedError, kinds_for
         from situate.web.rights import find_scope
 
         scope = await find_scope(client)
-        kinds = kinds_for(scope, (NODES, POD_GROUPS, COSCHEDULING_POD_GROUPS, PODS))
+        kinds = kinds_for(scope, (NODES, POD_GROUPS, *CUSTOM_POD_GROUPS, PODS))
         model = ClusterModel(client, scope, kinds, await server_rules(client))
         task = asyncio.create_task(model.run(), name="model")
         try:

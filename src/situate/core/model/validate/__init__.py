@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from situate.core.model.base import Model
+from situate.core.model.custom_groups.table import CUSTOM_GROUP_KINDS
 from situate.core.model.devices import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
-from situate.core.model.group import CoschedulingPodGroup, PodGroup
+from situate.core.model.group import PodGroup
 from situate.core.model.node import Node
 from situate.core.model.pod import Pod
 from situate.core.model.policy import Namespace, PodDisruptionBudget, PriorityClass
@@ -44,7 +45,7 @@ _CHECKS: Final[Mapping[type[Model], Callable[[Any], Problems]]] = {
     PodDisruptionBudget: selector_problems,
     PriorityClass: priority_class_problems,
     PodGroup: group_problems,
-    CoschedulingPodGroup: group_problems,
+    **{one.model: group_problems for one in CUSTOM_GROUP_KINDS},
     ReplicaSet: selector_problems,
     StatefulSet: selector_problems,
     ResourceSlice: slice_problems,

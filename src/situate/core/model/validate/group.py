@@ -1,6 +1,7 @@
 """Pod groups."""
 
-from situate.core.model.group import WHOLE_GROUP, CoschedulingPodGroup, PodGroup
+from situate.core.model.custom_groups.kind import CustomPodGroup
+from situate.core.model.group import WHOLE_GROUP, PodGroup, topology_key
 from situate.core.model.validate.meta import key_problems
 from situate.core.model.validate.problem import Problems, invalid, required, unsupported
 
@@ -9,10 +10,13 @@ NOT_NEGATIVE = "must be greater than or equal to 0"
 DISRUPTION_MODES = ("Pod", WHOLE_GROUP)
 
 
-def group_problems(group: PodGroup | CoschedulingPodGroup) -> Problems:
-    if isinstance(group, CoschedulingPodGroup):
-        if group.spec.min_member < 0:
-            yield invalid("spec.minMember", group.spec.min_member, NOT_NEGATIVE)
+def group_problems(group: PodGroup | CustomPodGroup) -> Problems:
+    if isinstance(group, CustomPodGroup):
+        least = group.spec.get("minMember") or 0
+        if least < 0:
+            yield invalid("spec.minMember", least, NOT_NEGATIVE)
+        if key := topology_key(group):
+            yield from key_problems("spec.topologyConstraint.requiredTopologyLevel", key)
         return
     gang = group.spec.scheduling_policy.gang
     if gang is not None and gang.min_count < 1:
