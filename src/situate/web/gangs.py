@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from situate.core.gang.naming import GangName, gang_of, size_said
-from situate.core.model.group import min_count, topology_key
+from situate.core.model.custom_groups.kind import CustomPodGroup
+from situate.core.model.group import PodGroup, min_count, topology_key
 from situate.core.model.meta import key_of
-from situate.core.model.named import GroupObject
 from situate.core.model.pod import Pod
 from situate.web.limits import MAX_GROUPS
 from situate.web.waiting import why_waiting
@@ -49,7 +49,7 @@ class GangMembers:
             self._sizes.pop(name, None)
         return True
 
-    def rows(self, groups: Mapping[GangName, GroupObject], pending: Mapping[str, Pod]) -> dict[str, Any]:
+    def rows(self, groups: Mapping[GangName, PodGroup | CustomPodGroup], pending: Mapping[str, Pod]) -> dict[str, Any]:
         """The gangs that are not whole first."""
         shown = [self._row(name, members, groups, pending) for name, members in self._gangs.items()]
         shown.sort(key=lambda row: (row["waiting"] == 0, row["namespace"], row["name"]))
@@ -63,7 +63,7 @@ class GangMembers:
         self,
         name: GangName,
         members: Mapping[str, str],
-        groups: Mapping[GangName, GroupObject],
+        groups: Mapping[GangName, PodGroup | CustomPodGroup],
         pending: Mapping[str, Pod],
     ) -> dict[str, Any]:
         group = groups.get(name)

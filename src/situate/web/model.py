@@ -22,7 +22,6 @@ from situate.core.model.claim_templates import ResourceClaimTemplate
 from situate.core.model.custom_groups.kind import CustomPodGroup
 from situate.core.model.group import PodGroup
 from situate.core.model.meta import key_of
-from situate.core.model.named import GroupObject
 from situate.core.model.node import Node
 from situate.core.model.pod import Pod
 from situate.core.model.policy import PriorityClass
@@ -66,7 +65,7 @@ class ClusterModel:
         self.cluster = Cluster(rules)
         self.pending: dict[str, Pod] = {}
         self.templates: dict[tuple[str, str], ResourceClaimTemplate] = {}
-        self.groups: dict[GangName, GroupObject] = {}
+        self.groups: dict[GangName, PodGroup | CustomPodGroup] = {}
         self.tick = 1
         self.columns = MapColumns()
         self.ended = ""

@@ -24,11 +24,12 @@ from situate.core.model.policy import PriorityClass
 from situate.core.model.validate import first_problem
 from situate.core.state.cluster import Cluster
 from situate.core.versions import DEFAULT, KubernetesRules
-from situate.wire.objects import KINDS, TEMPLATES, Source, read_objects
+from situate.wire.objects import KINDS, NAMESAKES, TEMPLATES, Source, read_objects
 
 NO_POD: Final = "\0"
 """No pod has this name: for commands that do not ask about one pod."""
-_READ: Final = {**KINDS, **TEMPLATES}
+_READ: Final = {(kind, group): model for kind, (group, model) in (KINDS | TEMPLATES).items()} | NAMESAKES
+"""By kind and API group."""
 _RECORDS: Final = ("Event", "PlacementDecision")
 
 
@@ -151,7 +152,7 @@ def _read(
 
 def _fast(items: Iterable[msgspec.Raw], name: str) -> ClusterObjects:
     """Raises _UnusualError, or what decoding raises. The pod that the command asks about is validated all the same."""
-    decoders = {kind: (group, msgspec.json.Decoder(model).decode) for kind, (group, model) in _READ.items()}
+    decoders = {key: (model.__name__, msgspec.json.Decoder(model).decode) for key, model in _READ.items()}
     found: dict[str, list[Any]] = {}
     ignored: dict[str, int] = {}
     names: dict[tuple[str, str, str], None] = {}
@@ -162,9 +163,9 @@ def _fast(items: Iterable[msgspec.Raw], name: str) -> ClusterObjects:
         if head is None:
             raise _UnusualError
         version, kind = head[1].decode(), head[2].decode()
-        group, decode = decoders.get(kind, (None, None))
-        if decode is None or group != version.rpartition("/")[0]:
-            if kind == "PodGroup" or kind.endswith("List"):
+        model, decode = decoders.get((kind, version.rpartition("/")[0]), ("", None))
+        if decode is None:
+            if kind.endswith("List"):
                 raise _UnusualError
             ignored[f"{kind} ({version})"] = ignored.get(f"{kind} ({version})", 0) + 1
             if kind in _RECORDS:
@@ -174,8 +175,8 @@ def _fast(items: Iterable[msgspec.Raw], name: str) -> ClusterObjects:
         meta = made.metadata  # type: ignore[attr-defined]
         if not meta.resource_version or not meta.uid:
             raise _UnusualError
-        names[kind, meta.namespace, meta.name] = None
-        found.setdefault(kind, []).append(made)
+        names[model, meta.namespace, meta.name] = None
+        found.setdefault(model, []).append(made)
         if meta.name == name:
             written.append(item)
     if len(names) != sum(len(those) for those in found.values()):

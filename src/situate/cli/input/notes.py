@@ -6,6 +6,9 @@ from typing import Final
 from situate.cli.input.cluster import ClusterObjects
 from situate.cli.output.text import plural
 from situate.core.devices.template_claims import Templates, lacks_claims
+from situate.core.model.custom_groups.kind import CustomPodGroup
+from situate.core.model.custom_groups.table import ignored_fields, kind_of
+from situate.core.model.meta import key_of
 from situate.core.model.pod import Pod, PodSpec
 from situate.core.state.cluster import FINISHED_PHASES
 
@@ -33,6 +36,22 @@ def notes_on(objects: ClusterObjects, needed: Sequence[tuple[str, str]], known: 
         them, it = ("is on a node", "it is") if homeless == 1 else ("are on nodes", "they are")
         notes.append(f"{plural(homeless, 'bound pod')} {them} that the input does not have; {it} not counted")
     return notes
+
+
+def ignored_field_notes(objects: Iterable[object]) -> list[str]:
+    """The fields of custom PodGroups that have no effect here: a line for each kind."""
+    fields: dict[str, dict[str, None]] = {}
+    names: dict[str, list[str]] = {}
+    for one in objects:
+        if isinstance(one, CustomPodGroup) and (ignored := ignored_fields(one)):
+            group = kind_of(one).group
+            fields.setdefault(group, {}).update(dict.fromkeys(map(str, ignored)))
+            names.setdefault(group, []).append(key_of(one.metadata))
+    return [
+        f"{f'PodGroup {found[0]}' if len(found) == 1 else f'{len(found)} PodGroups'} of {group}: "
+        f"no effect: {'; '.join(fields[group])}"
+        for group, found in names.items()
+    ]
 
 
 def _running(pods: Sequence[Pod]) -> Iterable[Pod]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from situate.core.gang.naming import GangSource, gang_of
 from situate.core.model.meta import controller_of
 from situate.core.model.pod import Pod
 from situate.core.reconcile.naming import TEMPLATE_HASH
@@ -37,10 +38,11 @@ def owner_of(pod: Pod) -> OwningWorkload:
 
 
 def group_of(pod: Pod) -> OwningWorkload | None:
-    """The PodGroup of a member of a gang."""
-    group = pod.spec.scheduling_group
-    name = None if group is None else group.pod_group_name
-    return None if not name else OwningWorkload(POD_GROUP, pod.metadata.namespace, name)
+    """The PodGroup of a member of a gang, of whatever kind."""
+    gang = gang_of(pod)
+    if gang is None or gang.source is GangSource.LABELS:
+        return None
+    return OwningWorkload(POD_GROUP, gang.namespace, gang.name)
 
 
 def belongs_to(pod: Pod, whose: OwningWorkload) -> bool:

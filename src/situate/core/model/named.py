@@ -2,10 +2,10 @@
 
 from typing import TypeAlias
 
-from situate.core.model.devices import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
 from situate.core.model.custom_groups.coscheduling import CoschedulingPodGroup
 from situate.core.model.custom_groups.kai import KaiPodGroup
 from situate.core.model.custom_groups.volcano import VolcanoPodGroup
+from situate.core.model.devices import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
 from situate.core.model.group import PodGroup
 from situate.core.model.latency import LatencyTable
 from situate.core.model.policy import Namespace, PodDisruptionBudget

@@ -14,7 +14,7 @@ from situate.cli.commands.place.values import as_values
 from situate.cli.input.cluster import ClusterObjects, read_files
 from situate.cli.input.expanded import add_workload_pods
 from situate.cli.input.files import mapped_sources
-from situate.cli.input.notes import device_needs, ignored_note, notes_on, template_notes
+from situate.cli.input.notes import device_needs, ignored_field_notes, ignored_note, notes_on, template_notes
 from situate.cli.input.profiles import read_profiles
 from situate.cli.options import compare_version_option, config_option, kubernetes_version_option, output_option
 from situate.cli.output.formats import NAME, TABLE, WIDE, dump, for_people, names_of_pods
@@ -69,6 +69,7 @@ def place(
     notes = [
         *ignored_note(objects.ignored, "`place` reads pods and the workloads that make them"),
         *notes_on(objects, device_needs(objects.pods)),
+        *ignored_field_notes(objects.named),
     ]
     notes += template_notes(objects.pods, objects.templates)
     rehearsed = rehearse(objects.pods, cluster, profiles, detail=detail, progress=_progress)

@@ -20,7 +20,7 @@ from situate.cli.input.files import read_sources
 from situate.cli.input.json_items import objects_containing
 from situate.cli.input.live import read_live
 from situate.cli.input.manifests import Manifest, at_path, read_manifests, unique
-from situate.cli.input.notes import device_needs, notes_on, template_notes
+from situate.cli.input.notes import device_needs, ignored_field_notes, notes_on, template_notes
 from situate.cli.input.profiles import read_profiles
 from situate.cli.input.published import cluster_profiles
 from situate.cli.input.workloads import KIND_NAMES, WORKLOADS, PodWorkload, list_workloads, pod_workload, workload_of
@@ -362,4 +362,5 @@ def plan_notes(read: PlanInput, *, budgets: bool, pods: Sequence[Pod] = ()) -> l
         claims = "pods with claims count as fitting nowhere"
         needed += [("PersistentVolumeClaim", claims), ("PersistentVolume", claims)]
     needed += device_needs((*read.objects.pods, *pods))
-    return notes_on(read.objects, needed) + template_notes((*read.objects.pods, *pods), read.objects.templates)
+    notes = notes_on(read.objects, needed) + ignored_field_notes(read.objects.named)
+    return notes + template_notes((*read.objects.pods, *pods), read.objects.templates)

@@ -12,7 +12,14 @@ from situate.cli.commands.place.rehearsal import in_order
 from situate.cli.input.cluster import ClusterObjects
 from situate.cli.input.files import read_file
 from situate.cli.input.manifests import at_path, read_manifests, unique
-from situate.cli.input.notes import device_needs, ignored_note, notes_on, pod_affinity_selects_namespaces, uses_claims
+from situate.cli.input.notes import (
+    device_needs,
+    ignored_field_notes,
+    ignored_note,
+    notes_on,
+    pod_affinity_selects_namespaces,
+    uses_claims,
+)
 from situate.cli.input.profiles import plugins_of_others, read_profiles
 from situate.core.config.defaults import default_configuration
 from situate.core.config.types import KubeSchedulerConfiguration
@@ -181,6 +188,7 @@ def simulation_notes(
     """`pods` are some that come: one of each kind is enough."""
     notes = notes_on(objects, _needed(objects, pods), {type(one).__name__ for one in workloads.named})
     notes += ignored_note(workloads.ignored, "`simulate` reads Pods and their controllers")
+    notes += ignored_field_notes((*objects.named, *workloads.named))
     for one in configurations:
         if one.config.extenders:
             notes.append(f"{one.name}: a simulation does not call its {len(one.config.extenders)} extenders")

@@ -9,6 +9,7 @@ import click
 
 from situate.cli import BadInput
 from situate.cli.cluster.connection import Client, with_client
+from situate.cli.commands.why.gang import gang_notes
 from situate.cli.commands.why.listing import is_waiting, list_lines, list_values, waiting_groups
 from situate.cli.commands.why.text import text
 from situate.cli.commands.why.values import as_values
@@ -113,6 +114,7 @@ def why(
     )
     waiting = waiting_of(objects.records, found.metadata.namespace, found.metadata.name)
     lines = text(explanation, waiting, unserved, searched=not no_ways) if for_people(output) else []
+    notes += gang_notes(found, objects, cluster)
     notes += [*profiles.notes, *_sampling_note(framework, explanation), *notes_on(objects, _needed(found))]
     show(lines, as_values(explanation, waiting, unserved), notes, output, [f"pod/{found.metadata.name}"])
 
