@@ -470,3 +470,35 @@ def test_a_workload_is_explained_by_a_pod_of_it_that_waits() -> None:
     assert "job/web has no pods in default" in why("job/web", *objects).stderr
     group = [node("n1"), pod("m", cpu="9", schedulingGroup={"podGroupName": "gang"})]
     assert why("podgroup/gang", *group).stdout.startswith("default/m:")
+    custom = [node("n1"), pod("m", cpu="9", metadata={"annotations": {"pod-group-name": "gang"}})]
+    assert why("podgroup/gang", *custom).stdout.startswith("default/m:")
+
+
+# ── gangs ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+IN_GROUP = {"annotations": {"scheduling.k8s.io/group-name": "train"}}
+
+
+def volcano(**spec: Any) -> dict[str, Any]:
+    return manifest("PodGroup", "train", spec=spec) | {"apiVersion": "scheduling.volcano.sh/v1beta1"}
+
+
+def test_of_a_pod_in_a_gang_it_says_what_the_gang_waits_for() -> None:
+    pods = [pod(f"train-{at}", metadata=IN_GROUP) for at in range(2)]
+    missing = why("train-0", node("n1"), *pods)
+    assert "note: waiting for PodGroup default/train of scheduling.volcano.sh, which does not exist" in missing.stderr
+    lacking = why("train-0", node("n1"), *pods, volcano(minMember=3))
+    assert "note: waiting for 1 more pod of gang default/train: 2 of 3 are here" in lacking.stderr
+    whole = why("train-0", node("n1"), *pods, volcano(minMember=2))
+    assert "note: gang default/train is complete: its 2 pods are placed together or not at all" in whole.stderr
+    assert "gang" not in why("single", node("n1"), pod("single"), volcano(minMember=3, queue="q")).stderr
+
+
+def test_it_names_the_fields_of_the_pods_group_that_have_no_effect() -> None:
+    said = why("train-0", node("n1"), pod("train-0", metadata=IN_GROUP), volcano(minMember=1, queue="q", invented=1))
+    assert (
+        "note: PodGroup default/train of scheduling.volcano.sh: no effect: "
+        "spec.invented (situate does not know this field); "
+        "spec.queue (situate has no queues: neither their shares nor their limits apply)"
+    ) in said.stderr
+    assert "no effect" not in why("single", node("n1"), pod("single"), volcano(queue="q")).stderr

@@ -22,6 +22,8 @@ from situate.core.effects import Bind, BindVolumes, Effect, Evict, Nominate, Rep
 from situate.core.engine.engine import Engine
 from situate.core.engine.gang_scheduling import GANG_BIND_LIMIT_MS, HOLD_REPORT_MS
 from situate.core.model.custom_groups.coscheduling import CoschedulingPodGroup
+from situate.core.model.custom_groups.kai import KaiPodGroup
+from situate.core.model.custom_groups.volcano import VolcanoPodGroup
 from situate.core.model.group import (
     GangSchedulingPolicy,
     PodGroup,
@@ -184,6 +186,41 @@ def test_the_label_of_the_coscheduling_plugin_names_its_own_kind_of_group() -> N
     meta = ObjectMeta(name="train", namespace="default")
     group = CoschedulingPodGroup(metadata=meta, spec={"minMember": 2})
     assert bound(world.step(ObjectSeen(group))) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "model, key, source",
+    [
+        (VolcanoPodGroup, "scheduling.k8s.io/group-name", "scheduling.volcano.sh"),
+        (KaiPodGroup, "pod-group-name", "scheduling.run.ai"),
+    ],
+)
+def test_pods_that_are_annotated_later_join_the_group_of_another_scheduler(
+    model: type[VolcanoPodGroup | KaiPodGroup], key: str, source: str
+) -> None:
+    world = World(*nodes(2))
+    a, b, c = [pod(name, uid=name, cpu="2", annotations={key: "train"}) for name in "abc"]
+    assert bound(world.arrive(a, b)) == []
+    assert world.message("a") == f"waiting for PodGroup default/train of {source}, which does not exist"
+    meta = ObjectMeta(name="train", namespace="default")
+    assert bound(world.step(ObjectSeen(model(metadata=meta, spec={"minMember": 3})), after_ms=HOLD_REPORT_MS)) == []
+    assert world.message("a") == "waiting for 1 more pod of gang default/train: 2 of 3 are here"
+    gated = replace(c, metadata=replace(c.metadata, annotations={}))
+    gated = replace(gated, spec=replace(gated.spec, scheduling_gates=(PodSchedulingGate(name="g"),)))
+    assert bound(world.arrive(gated)) == []
+    assert bound(world.arrive(c)) == ["a", "b", "c"]
+
+
+def test_kais_required_topology_level_keeps_the_gang_in_one_domain() -> None:
+    racks = {"n0": "r1", "n1": "r2", "n2": "r2"}
+    world = World(*(node(name, cpu="4", memory="64Gi", pods="20", labels={"rack": racks[name]}) for name in racks))
+    constraint = {"topology": "t", "requiredTopologyLevel": "rack"}
+    spec = {"minMember": 3, "topologyConstraint": constraint}
+    world.step(ObjectSeen(KaiPodGroup(metadata=ObjectMeta(name="train", namespace="default"), spec=spec)))
+    pods = [pod(name, uid=name, cpu="2", annotations={"pod-group-name": "train"}) for name in "abc"]
+    effects = world.arrive(*pods)
+    assert bound(effects) == ["a", "b", "c"]
+    assert {effect.node for effect in of(Bind, effects)} == {"n1", "n2"}
 
 
 # -- together or not at all ----------------------------------------------------------------------------------------

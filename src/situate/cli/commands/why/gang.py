@@ -25,5 +25,5 @@ def gang_notes(pod: Pod, objects: ClusterObjects, cluster: Cluster) -> list[str]
         return [f"waiting for {demands.missing}", *ignored]
     members = gang.members.values()
     here = sum(one.metadata.deletion_timestamp is None and not one.spec.scheduling_gates for one in members)
-    enough = f"all of gang {name} that it needs are here: {demands.min_count} pods are placed together or none"
+    enough = f"gang {name} is complete: its {demands.min_count} pods are placed together or not at all"
     return [too_few(name, demands, here) or enough, *ignored]
