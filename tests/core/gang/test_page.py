@@ -30,6 +30,13 @@ def test_the_example_prints_what_the_page_shows() -> None:
     assert printed.getvalue() == expected
 
 
+def test_the_table_has_every_field_without_effect_and_no_other() -> None:
+    rows = re.findall(
+        r"^\| ([^|]+) \| `([^|`]+)` \| ([^|]+) \|$", PAGE.partition("## PodGroups of other")[2], re.MULTILINE
+    )
+    assert rows == [(one.owner, *field) for one in CUSTOM_GROUP_KINDS for field in one.ignores.items()]
+
+
 @pytest.mark.parametrize("number, source", list(enumerate(GangSource)), ids=str)
 def test_each_way_to_name_a_gang_is_shown_with_objects_that_are_read(number: int, source: GangSource) -> None:
     objects = read_objects([Source("page.yaml", blocks("yaml")[number].encode())])
