@@ -24,6 +24,7 @@ from kubernetes.devices import claiming, gpu_class, slice_of
 from kubernetes.objects import Json, pod, pod_group, priority_class
 from kubernetes.parts import folder, wait_until
 from kubernetes.proxy import BINDS, Fault, FaultProxy, Faults, Match
+from situate.kube.kinds import CUSTOM_POD_GROUPS
 
 VARIANTS = {"base": "base", "preemption": "overlays/preemption", "instead": "overlays/instead"}
 ACCOUNT = "situate-system/situate"
@@ -33,6 +34,7 @@ UNUSED = {
     Allowed("patch", "resource.k8s.io", "resourceclaims/binding"),
     Allowed("delete", "resource.k8s.io", "resourceclaims"),
 }
+CUSTOM = {kind.group for kind in CUSTOM_POD_GROUPS}
 CLAIM_STATUSES = Match("PATCH", r"/resourceclaims/[^/]+/status$")
 KUBECTL_S = 60.0
 SYSTEM = ("kube-system", "situate-system")
@@ -346,8 +348,8 @@ def evict(cluster: Cluster) -> None:
 
 
 def test_every_right_that_is_given_is_used(cluster: Cluster) -> None:
-    """But for lists, which the reflector needs only where a server cannot send them as watches; for PodGroups of
-    scheduling.x-k8s.io and DeviceTaintRules, which this server has not; for resourceclaims/binding, about which the
+    """But for lists, which the reflector needs only where a server cannot send them as watches; for the PodGroups of
+    other schedulers and DeviceTaintRules, which this server has not; for resourceclaims/binding, about which the
     server itself asks; and for the deletion of a claim, which only a bind that fails needs."""
     cluster.hollow_nodes(1, cpu="3")
     cluster.kwok()
@@ -372,7 +374,7 @@ def test_every_right_that_is_given_is_used(cluster: Cluster) -> None:
 
         def unused() -> set[Allowed]:
             left = given - asked_for(cluster) - UNUSED
-            return {one for one in left if one.verb != "list" and one.group != "scheduling.x-k8s.io"}
+            return {one for one in left if one.verb != "list" and one.group not in CUSTOM}
 
         with suppress(TimeoutError):  # the first renewal of the lease, say, is due only after a while
             wait_until(lambda: not unused(), "every right to be used", 10)

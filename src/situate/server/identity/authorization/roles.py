@@ -224,6 +224,7 @@ situate:node
 situate:node-bootstrapper
 situate:scheduler
   get,list,update,watch coordination.k8s.io : leases = situate situate-scheduler
+  list,watch scheduling.volcano.sh,scheduling.run.ai : podgroups
 """
 
 # A binding: its name, the role (a Role if the binding has a namespace), and the subjects.
