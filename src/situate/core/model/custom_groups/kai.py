@@ -46,10 +46,11 @@ def _min_count(spec: KaiSpec) -> int:
 def _fewest(needed: int | None, groups: tuple[KaiSubGroup, ...]) -> int:
     """The fewest pods with which so many of the top subgroups are satisfied; None: all. A subgroup whose parents lead
     in a circle is below none of them, and does not count."""
+    top: list[KaiSubGroup] = []
     children: defaultdict[str, list[KaiSubGroup]] = defaultdict(list)
     for one in {group.name: group for group in groups}.values():
-        children[one.parent or ""].append(one)
-    downwards, at = list(children[""]), 0
+        (children[one.parent] if one.parent else top).append(one)
+    downwards, at = list(top), 0
     while at < len(downwards):
         downwards += children.get(downwards[at].name, ())
         at += 1
@@ -60,7 +61,7 @@ def _fewest(needed: int | None, groups: tuple[KaiSubGroup, ...]) -> int:
             fewest[one.name] = _smallest(one.min_sub_group, [fewest[child.name] for child in below])
         else:
             fewest[one.name] = max(0, 1 if one.min_member is None else one.min_member)
-    return _smallest(needed, [fewest[one.name] for one in children[""]])
+    return _smallest(needed, [fewest[one.name] for one in top])
 
 
 def _smallest(needed: int | None, counts: list[int]) -> int:
