@@ -203,7 +203,8 @@ def test_pods_that_are_annotated_later_join_the_group_of_another_scheduler(
     assert bound(world.arrive(a, b)) == []
     assert world.message("a") == f"waiting for PodGroup default/train of {source}, which does not exist"
     meta = ObjectMeta(name="train", namespace="default")
-    assert bound(world.step(ObjectSeen(model(metadata=meta, spec={"minMember": 3})), after_ms=HOLD_REPORT_MS)) == []
+    assert bound(world.step(ObjectSeen(model(metadata=meta, spec={"minMember": 3})))) == []
+    world.step(after_ms=HOLD_REPORT_MS)
     assert world.message("a") == "waiting for 1 more pod of gang default/train: 2 of 3 are here"
     gated = replace(c, metadata=replace(c.metadata, annotations={}))
     gated = replace(gated, spec=replace(gated.spec, scheduling_gates=(PodSchedulingGate(name="g"),)))
