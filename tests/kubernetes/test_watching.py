@@ -198,7 +198,7 @@ def test_every_kind_is_seen_as_it_is_on_the_server(cluster: Cluster) -> None:
         await scene.until_the_same()
         shown = {one.name: one for one in scene.watching.shown()}
         assert all(one.synced and not one.problem for one in shown.values())
-        assert shown["podgroups.scheduling.x-k8s.io"].objects == 0
+        assert [shown[kind.name].objects for kind in CUSTOM_POD_GROUPS] == [0, 0, 0]
         assert scene.lists() == len(served(cluster, ALL_KINDS))
         assert all(one.watches == 1 for one in scene.watching.reflectors if one.lists), "not one list by watch each"
 
@@ -316,56 +316,49 @@ def test_the_rights_that_kube_scheduler_has_suffice(cluster: Cluster) -> None:
     seen(cluster, script, kinds=ALL_KINDS, kubeconfig=str(cluster.scheduler_kubeconfig))
 
 
-GROUPS_DEFINITION = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {
-        "name": "podgroups.scheduling.x-k8s.io",
-        "annotations": {"api-approved.kubernetes.io": "https://github.com/kubernetes-sigs/scheduler-plugins/pull/50"},
-    },
-    "spec": {
-        "group": "scheduling.x-k8s.io",
-        "scope": "Namespaced",
-        "names": {"plural": "podgroups", "singular": "podgroup", "kind": "PodGroup", "listKind": "PodGroupList"},
-        "versions": [
-            {
-                "name": "v1alpha1",
-                "served": True,
-                "storage": True,
-                "schema": {
-                    "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
-                },
-            }
-        ],
-    },
-}
+def groups_definition(kind: WatchedKind) -> dict[str, Any]:
+    """As their schedulers install it, but for the schema, which allows anything."""
+    anything = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    approved = "https://github.com/kubernetes-sigs/scheduler-plugins/pull/50"
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": kind.name, "annotations": {"api-approved.kubernetes.io": approved}},
+        "spec": {
+            "group": kind.group,
+            "scope": "Namespaced",
+            "names": {"plural": "podgroups", "singular": "podgroup", "kind": "PodGroup", "listKind": "PodGroupList"},
+            "versions": [{"name": kind.versions[0], "served": True, "storage": True, "schema": anything}],
+        },
+    }
 
 
-def test_a_kind_that_the_cluster_gets_later_is_seen_then_and_gone_when_it_is_taken_away(
+def test_kinds_that_the_cluster_gets_later_are_seen_then_and_gone_when_they_are_taken_away(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("situate.kube.reflector.LOOK_AGAIN_S", 0.2)
     definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-    groups = f"/apis/scheduling.x-k8s.io/v1alpha1/namespaces/{cluster.namespace}/podgroups"
-    group = {
-        "apiVersion": "scheduling.x-k8s.io/v1alpha1",
-        "kind": "PodGroup",
-        "metadata": {"name": "g"},
-        "spec": {"minMember": 3},
-    }
-    key = ("CoschedulingPodGroup", cluster.namespace, "g")
 
-    def define() -> None:
-        cluster.api.post(definitions, GROUPS_DEFINITION)
-        cluster.kubectl("wait", "--for=condition=Established", "crd/podgroups.scheduling.x-k8s.io")
-        cluster.api.post(groups, group)
+    def define(kind: WatchedKind) -> None:
+        cluster.api.post(definitions, groups_definition(kind))
+        cluster.kubectl("wait", "--for=condition=Established", f"crd/{kind.name}")
+        for name, count in (("g", 3), ("odd", "many")):
+            group = {"kind": "PodGroup", "metadata": {"name": name}, "spec": {"minMember": count}}
+            path = f"{kind.group_path(kind.versions[0])}/namespaces/{cluster.namespace}/podgroups"
+            cluster.api.post(path, {"apiVersion": f"{kind.group}/{kind.versions[0]}", **group})
 
     async def script(scene: Scene) -> None:
         assert scene.watching.synced
-        await scene.do(define)
-        await scene.until(lambda: key in scene.folded.known, "the group is seen")
-        assert scene.folded.known[key].spec["minMember"] == 3
-        await scene.do(cluster.api.delete, f"{definitions}/podgroups.scheduling.x-k8s.io")
-        await scene.until(lambda: key not in scene.folded.known, "the group is gone")
+        for kind in CUSTOM_POD_GROUPS:
+            key = (kind.model.__name__, cluster.namespace, "g")
+            await scene.do(define, kind)
+            await scene.until(lambda key=key: key in scene.folded.known, f"the group of {kind.name} is seen")
+            assert scene.folded.known[key].spec == {"minMember": 3}
+            (seen_by,) = [one for one in scene.watching.reflectors if one.kind is kind]
+            await scene.until(lambda one=seen_by: one.cache.unreadable == 1, "the odd group is not")
+        for kind in CUSTOM_POD_GROUPS:
+            key = (kind.model.__name__, cluster.namespace, "g")
+            await scene.do(cluster.api.delete, f"{definitions}/{kind.name}")
+            await scene.until(lambda key=key: key not in scene.folded.known, f"the group of {kind.name} is gone")
 
     seen(cluster, script, kinds=(*CUSTOM_POD_GROUPS, PODS))

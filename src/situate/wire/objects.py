@@ -72,6 +72,9 @@ TEMPLATES: dict[str, tuple[str, type[Model]]] = {
     "ResourceClaimTemplate": ("resource.k8s.io", ResourceClaimTemplate),
 }
 
+# Kind and API group -> struct, of all kinds that are read from files.
+MODELS = {(kind, group): model for kind, (group, model) in (KINDS | TEMPLATES).items()} | NAMESAKES
+
 _BOM = b"\xef\xbb\xbf"
 _BRACE = re.compile(rb"\s*\{")
 _BEGINS_AS_JSON = re.compile(rb'\s*\{\s*["}]')
@@ -467,13 +470,9 @@ class _Reader:
             if not text:
                 raise InputError("Required value", file=place.file, subject=place.within, path=path)
         group = api_version.rpartition("/")[0]
-        for kinds in (KINDS, TEMPLATES):
-            if kind in kinds and kinds[kind][0] == group:
-                return kinds[kind][1]
-        if (kind, group) in NAMESAKES:
-            return NAMESAKES[kind, group]
-        if kind.endswith("List"):
-            return None
+        model = MODELS.get((kind, group))
+        if model is not None or kind.endswith("List"):
+            return model
         name = f"{kind} ({api_version})"
         self._objects.ignored[name] = self._objects.ignored.get(name, 0) + 1
         return None

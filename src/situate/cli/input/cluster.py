@@ -24,12 +24,10 @@ from situate.core.model.policy import PriorityClass
 from situate.core.model.validate import first_problem
 from situate.core.state.cluster import Cluster
 from situate.core.versions import DEFAULT, KubernetesRules
-from situate.wire.objects import KINDS, NAMESAKES, TEMPLATES, Source, read_objects
+from situate.wire.objects import MODELS, Source, read_objects
 
 NO_POD: Final = "\0"
 """No pod has this name: for commands that do not ask about one pod."""
-_READ: Final = {(kind, group): model for kind, (group, model) in (KINDS | TEMPLATES).items()} | NAMESAKES
-"""By kind and API group."""
 _RECORDS: Final = ("Event", "PlacementDecision")
 
 
@@ -152,7 +150,7 @@ def _read(
 
 def _fast(items: Iterable[msgspec.Raw], name: str) -> ClusterObjects:
     """Raises _UnusualError, or what decoding raises. The pod that the command asks about is validated all the same."""
-    decoders = {key: (model.__name__, msgspec.json.Decoder(model).decode) for key, model in _READ.items()}
+    decoders = {key: (model.__name__, msgspec.json.Decoder(model).decode) for key, model in MODELS.items()}
     found: dict[str, list[Any]] = {}
     ignored: dict[str, int] = {}
     names: dict[tuple[str, str, str], None] = {}
