@@ -68,9 +68,7 @@ KINDS: dict[str, tuple[str, type[Model]]] = {
 NAMESAKES: dict[tuple[str, str], type[Model]] = {("PodGroup", one.group): one.model for one in CUSTOM_GROUP_KINDS}
 
 # A kind that no scheduler reads: commands make the claims of pods to come from it.
-TEMPLATES: dict[str, tuple[str, type[Model]]] = {
-    "ResourceClaimTemplate": ("resource.k8s.io", ResourceClaimTemplate),
-}
+TEMPLATES: dict[str, tuple[str, type[Model]]] = {"ResourceClaimTemplate": ("resource.k8s.io", ResourceClaimTemplate)}
 
 # Kind and API group -> struct, of all kinds that are read from files.
 MODELS = {(kind, group): model for kind, (group, model) in (KINDS | TEMPLATES).items()} | NAMESAKES
