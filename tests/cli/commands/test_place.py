@@ -56,6 +56,19 @@ def created(at: str) -> dict[str, str]:
     return {"creationTimestamp": f"2025-01-01T{at}:00Z"}
 
 
+def test_groups_of_other_schedulers_are_read_and_what_has_no_effect_is_named() -> None:
+    kinds = {"scheduling.volcano.sh": "v1beta1", "scheduling.run.ai": "v2alpha2"}
+    groups = [
+        manifest("PodGroup", name, spec={"minMember": 1, "queue": "q"}) | {"apiVersion": f"{group}/{version}"}
+        for group, version in kinds.items()
+        for name in ("a", "b")
+    ]
+    said = place(node("n1"), pod("web"), *groups).stderr
+    for group in kinds:
+        assert f"2 PodGroups of {group}: no effect: spec.queue (situate has no queues" in said
+    assert "ignored" not in said
+
+
 def test_pods_are_decided_by_priority_then_by_age_then_as_they_stand() -> None:
     pods = [
         pod("new"),

@@ -108,6 +108,20 @@ def test_configurations_stand_side_by_side_under_the_names_of_their_files(there:
     assert ["used,", "most", "3", "1"] in [line.split() for line in lines]
 
 
+@pytest.mark.parametrize("needed, placed", [(3, 0), (2, 2)])
+def test_a_group_of_another_scheduler_keeps_its_pods_together(there: Path, needed: int, placed: int) -> None:
+    group = manifest("PodGroup", "train", spec={"minMember": needed, "queue": "research"})
+    pods = [pod(name) for name in ("train-0", "train-1")]
+    for one in pods:
+        one["metadata"]["annotations"] = {"scheduling.k8s.io/group-name": "train"}
+    workload = wrote("w.yaml", *pods, group | {"apiVersion": "scheduling.volcano.sh/v1beta1"})
+    said = told("-f", wrote("c.yaml", node("n1")), "-w", workload)
+    (one,) = said["configurations"]
+    assert (one["pods"]["arrived"], one["pods"]["placed"]) == (2, placed)
+    (note,) = [one for one in said["notes"] if "PodGroup" in one]
+    assert note.startswith("PodGroup default/train of scheduling.volcano.sh: no effect: spec.queue (")
+
+
 def test_pods_that_wait_in_the_snapshot_come_at_the_beginning(there: Path) -> None:
     (one,) = told("-f", wrote("c.yaml", node("n1"), pod("web")))["configurations"]
     assert (one["pods"]["arrived"], one["pods"]["placed"]) == (1, 1)
