@@ -44,6 +44,15 @@ def test_a_pod_that_waits_for_victims_says_where() -> None:
     assert row["nominated"] == ["n7"]
 
 
+def test_a_pod_of_a_gang_says_which_however_it_names_it() -> None:
+    pods = [pod("a", annotations={"pod-group-name": "train"}), pod("b", labels={"situate.dev/gang": "serve"}), pod("c")]
+    assert {row["owner"]: row["group"] for row in waiting_rows(pods)["rows"]} == {
+        "Pod/a": "train",
+        "Pod/b": "serve",
+        "Pod/c": "",
+    }
+
+
 def test_rows_are_limited_and_the_rest_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(waiting, "MAX_WAITING", 2)
     found = waiting_rows([pod(f"p{n}", creation_timestamp=f"2026-01-01T00:00:0{n}Z") for n in range(5)])

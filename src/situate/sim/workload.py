@@ -6,7 +6,7 @@ There are few distinct values on purpose: with three zones and four labels, pods
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Final
 
@@ -20,8 +20,8 @@ from situate.core.gang.naming import (
     TOPOLOGY_LABEL,
     GangSource,
 )
-from situate.core.model.custom_groups import coscheduling
-from situate.core.model.custom_groups.coscheduling import CoschedulingPodGroup
+from situate.core.model.custom_groups.kind import CustomPodGroup
+from situate.core.model.custom_groups.table import CUSTOM_GROUP_KINDS
 from situate.core.model.group import (
     GangSchedulingPolicy,
     PodGroup,
@@ -30,7 +30,6 @@ from situate.core.model.group import (
 )
 from situate.core.model.labels import LabelSelector
 from situate.core.model.meta import ObjectMeta
-from situate.core.model.named import GroupObject
 from situate.core.model.node import Node, NodeSpec, NodeStatus
 from situate.core.model.nodeselector import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from situate.core.model.pod import (
@@ -220,16 +219,18 @@ def make_pod(template: Template, name: str, uid: str, now: int) -> Pod:
 
 @dataclass(frozen=True, slots=True)
 class GangSpec:
-    """`pods` may be more than the gang needs. `group` is its PodGroup, if it has one."""
+    """`pods` may be more than the gang needs. `group` is its PodGroup, if it has one. Its pods have these labels and
+    annotations."""
 
     name: str
     pods: int
     labels: dict[str, str]
-    group: GroupObject | None
+    group: PodGroup | CustomPodGroup | None
+    annotations: dict[str, str] = field(default_factory=dict)
 
 
 def draw_gang(rng: Random, name: str) -> GangSpec:
-    """A gang by labels, by PodGroup or by the coscheduling PodGroup."""
+    """A gang by labels, by PodGroup or by a PodGroup of another scheduler, of each in turn."""
     needed = rng.randint(2, 5)
     pods = needed + rng.choice((0, 0, 1))
     labels = {DISRUPTION_LABEL: DISRUPT_ALL} if rng.random() < 0.5 else {}
@@ -240,8 +241,10 @@ def draw_gang(rng: Random, name: str) -> GangSpec:
         case GangSource.LABELS:
             return GangSpec(name, pods, {**labels, GANG_LABEL: name, SIZE_LABEL: str(needed)}, None)
         case GangSource.COSCHEDULING:
-            group = CoschedulingPodGroup(metadata=metadata, spec={"minMember": needed})
-            return GangSpec(name, pods, {**labels, coscheduling.KIND.pod_labels[0]: name}, group)
+            kind = CUSTOM_GROUP_KINDS[needed % len(CUSTOM_GROUP_KINDS)]
+            group = kind.model(metadata=metadata, spec={"minMember": needed})
+            labels |= dict.fromkeys(kind.pod_labels, name)
+            return GangSpec(name, pods, labels, group, dict.fromkeys(kind.pod_annotations, name))
         case _:
             policy = PodGroupSchedulingPolicy(gang=GangSchedulingPolicy(min_count=needed))
             return GangSpec(
@@ -250,7 +253,9 @@ def draw_gang(rng: Random, name: str) -> GangSpec:
 
 
 def in_gang(pod: Pod, gang: GangSpec) -> Pod:
-    metadata = replace(pod.metadata, labels={**pod.metadata.labels, **gang.labels})
+    meta = pod.metadata
+    annotations = {**meta.annotations, **gang.annotations}
+    metadata = replace(meta, labels={**meta.labels, **gang.labels}, annotations=annotations)
     spec = pod.spec
     if isinstance(gang.group, PodGroup):
         spec = replace(spec, scheduling_group=PodSchedulingGroup(pod_group_name=gang.name))

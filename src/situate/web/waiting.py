@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from situate.core.explain.formatting import roughly
+from situate.core.gang.naming import gang_of
 from situate.core.model.meta import controller_of
 from situate.core.model.pod import Pod
 from situate.core.model.requests import fit_requests
@@ -69,7 +70,7 @@ def why_waiting(pod: Pod) -> tuple[str, str]:
 
 def _value(key: tuple[str, str, str, str], row: _Row) -> dict[str, Any]:
     namespace, owner, _, _ = key
-    group = row.pod.spec.scheduling_group
+    gang = gang_of(row.pod)
     return {
         "namespace": namespace,
         "owner": owner,
@@ -82,7 +83,7 @@ def _value(key: tuple[str, str, str, str], row: _Row) -> dict[str, Any]:
         "priority": row.pod.spec.priority or 0,
         "scheduler": row.pod.spec.scheduler_name,
         "nominated": list(row.nominated)[:NAMED],
-        "group": (group.pod_group_name or "") if group is not None else "",
+        "group": "" if gang is None else gang.name,
     }
 
 
