@@ -13,6 +13,7 @@ from builders import manifest
 from situate.cli.input import files, json_items
 from situate.cli.input.cluster import read_files
 from situate.cli.input.files import MappedFile, mapped_sources
+from situate.core.model.custom_groups.table import CUSTOM_GROUP_KINDS
 from situate.wire.objects import Source
 
 
@@ -109,3 +110,25 @@ def test_more_json_is_taken_than_yaml(tmp_path: Path, monkeypatch: pytest.Monkey
         path.write_bytes(data)
         with pytest.raises(ValueError, match="larger than"):
             files.read_file(path)
+
+
+def test_groups_of_all_kinds_are_read_fast_and_come_out_as_with_care(monkeypatch: pytest.MonkeyPatch) -> None:
+    kinds = {"scheduling.k8s.io": "v1beta1"} | {one.group: one.versions[0] for one in CUSTOM_GROUP_KINDS}
+    groups = [
+        {**item("PodGroup", "train", metadata={"uid": group}), "apiVersion": f"{group}/{version}"}
+        for group, version in kinds.items()
+    ]
+    other = {**item("PodGroup", "train"), "apiVersion": "example.com/v1"}
+    data = as_kubectl([*ITEMS, *groups, other])
+    careful, _ = read_files([Source("dump.yaml", b"---\n" + data)])
+
+    def slow(_: object) -> None:
+        raise AssertionError("read with care")
+
+    monkeypatch.setattr("situate.cli.input.cluster.read_objects", slow)
+    fast, _ = read_files([Source("dump.json", data)])
+    assert [type(one).__name__ for one in fast.named] == [
+        "PodGroup",
+        *(one.model.__name__ for one in CUSTOM_GROUP_KINDS),
+    ]
+    assert (fast.named, fast.kinds.keys(), fast.ignored) == (careful.named, careful.kinds.keys(), careful.ignored)
