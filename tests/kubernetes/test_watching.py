@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -347,18 +348,30 @@ def test_kinds_that_the_cluster_gets_later_are_seen_then_and_gone_when_they_are_
             path = f"{kind.group_path(kind.versions[0])}/namespaces/{cluster.namespace}/podgroups"
             cluster.api.post(path, {"apiVersion": f"{kind.group}/{kind.versions[0]}", **group})
 
+    def key(kind: WatchedKind) -> tuple[str, str, str]:
+        return kind.model.__name__, cluster.namespace, "g"
+
     async def script(scene: Scene) -> None:
         assert scene.watching.synced
         for kind in CUSTOM_POD_GROUPS:
-            key = (kind.model.__name__, cluster.namespace, "g")
             await scene.do(define, kind)
-            await scene.until(lambda key=key: key in scene.folded.known, f"the group of {kind.name} is seen")
-            assert scene.folded.known[key].spec == {"minMember": 3}
-            (seen_by,) = [one for one in scene.watching.reflectors if one.kind is kind]
-            await scene.until(lambda one=seen_by: one.cache.unreadable == 1, "the odd group is not")
+            await scene.until(partial(is_known, scene, key(kind)), f"the group of {kind.name} is seen")
+            assert scene.folded.known[key(kind)].spec == {"minMember": 3}
+            await scene.until(partial(has_odd_one, scene, kind), "the odd group is not")
         for kind in CUSTOM_POD_GROUPS:
-            key = (kind.model.__name__, cluster.namespace, "g")
             await scene.do(cluster.api.delete, f"{definitions}/{kind.name}")
-            await scene.until(lambda key=key: key not in scene.folded.known, f"the group of {kind.name} is gone")
+            await scene.until(partial(is_gone, scene, key(kind)), f"the group of {kind.name} is gone")
 
     seen(cluster, script, kinds=(*CUSTOM_POD_GROUPS, PODS))
+
+
+def is_known(scene: Scene, key: tuple[str, str, str]) -> bool:
+    return key in scene.folded.known
+
+
+def is_gone(scene: Scene, key: tuple[str, str, str]) -> bool:
+    return key not in scene.folded.known
+
+
+def has_odd_one(scene: Scene, kind: WatchedKind) -> bool:
+    return [one.unreadable for one in scene.watching.shown() if one.name == kind.name] == [1]
