@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from situate.core.model.custom_groups.coscheduling import CoschedulingPodGroup
-from situate.core.model.custom_groups.kai import KaiPodGroup
+from situate.core.model.custom_groups.kai import MAX_SUB_GROUPS, KaiPodGroup
 from situate.core.model.custom_groups.kind import UNKNOWN, CustomGroupKind, CustomPodGroup
 from situate.core.model.custom_groups.table import CUSTOM_GROUP_KINDS, ignored_fields
 from situate.core.model.custom_groups.volcano import VolcanoPodGroup
@@ -130,10 +130,17 @@ def test_subgroups_of_kai_need_at_least_so_many_pods(spec: dict[str, Any], expec
 
 
 def test_a_long_chain_and_many_subgroups_of_one_name_are_counted_at_once() -> None:
-    chain = [subgroup(f"s{at}", parent=f"s{at - 1}" if at else None, minMember=1) for at in range(5_000)]
+    chain = [subgroup(f"s{at}", parent=f"s{at - 1}" if at else None, minMember=1) for at in range(MAX_SUB_GROUPS)]
     assert min_count(group(KaiPodGroup, subGroups=chain)) == 1
     doubled = [subgroup(f"s{at}", parent=f"s{at - 1}" if at else None, minMember=1) for at in range(60) for _ in "ab"]
     assert min_count(group(KaiPodGroup, subGroups=doubled)) == 1
+
+
+def test_a_group_with_too_many_subgroups_is_an_error_that_names_them() -> None:
+    with pytest.raises(InputError) as caught:
+        group(KaiPodGroup, subGroups=[subgroup(f"s{at}") for at in range(MAX_SUB_GROUPS + 1)])
+    assert caught.value.path == "spec.subGroups"
+    assert str(MAX_SUB_GROUPS) in str(caught.value)
 
 
 def test_the_table_names_every_group_label_and_annotation_once() -> None:

@@ -2,7 +2,9 @@
 
 from collections import defaultdict
 from types import MappingProxyType
-from typing import ClassVar, Final
+from typing import Annotated, ClassVar, Final
+
+import msgspec
 
 from situate.core.model.base import Int32, Model
 from situate.core.model.custom_groups.kind import (
@@ -12,6 +14,9 @@ from situate.core.model.custom_groups.kind import (
     CustomGroupKind,
     CustomPodGroup,
 )
+
+MAX_SUB_GROUPS: Final = 1_000
+"""A group with more is not read: they are counted whenever the gang is looked at."""
 
 
 class KaiTopologyConstraint(Model, frozen=True, kw_only=True):
@@ -28,7 +33,7 @@ class KaiSubGroup(Model, frozen=True, kw_only=True):
 class KaiSpec(Model, frozen=True, kw_only=True):
     min_member: Int32 | None = None
     min_sub_group: Int32 | None = None
-    sub_groups: tuple[KaiSubGroup, ...] | None = None
+    sub_groups: Annotated[tuple[KaiSubGroup, ...], msgspec.Meta(max_length=MAX_SUB_GROUPS)] | None = None
     topology_constraint: KaiTopologyConstraint | None = None
 
 
