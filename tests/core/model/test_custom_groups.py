@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import pytest
@@ -12,7 +12,8 @@ from situate.core.model.custom_groups.kai import MAX_SUB_GROUPS, KaiPodGroup
 from situate.core.model.custom_groups.kind import UNKNOWN, CustomGroupKind, CustomPodGroup
 from situate.core.model.custom_groups.table import CUSTOM_GROUP_KINDS, ignored_fields
 from situate.core.model.custom_groups.volcano import VolcanoPodGroup
-from situate.core.model.group import disrupted_whole, is_scheduled, min_count, topology_key
+from situate.core.model.group import PodGroup, disrupted_whole, is_scheduled, min_count, topology_key
+from situate.core.model.named import GroupObject
 from situate.core.model.validate import problems_of
 from situate.wire.errors import InputError
 from situate.wire.objects import decode
@@ -147,5 +148,6 @@ def test_the_table_names_every_group_label_and_annotation_once() -> None:
     assert [one.model for one in CUSTOM_GROUP_KINDS] == [CoschedulingPodGroup, VolcanoPodGroup, KaiPodGroup]
     keys = [key for one in CUSTOM_GROUP_KINDS for key in (*one.pod_labels, *one.pod_annotations)]
     assert len(set(keys)) == len(keys)
+    assert get_args(GroupObject) == (PodGroup, *(one.model for one in CUSTOM_GROUP_KINDS))
     assert len({one.group for one in CUSTOM_GROUP_KINDS}) == len(CUSTOM_GROUP_KINDS)
     assert all(not one.acts_on & one.ignores.keys() for one in CUSTOM_GROUP_KINDS)
