@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 
 from situate.core.reconcile.effects import CreateObject, Effect, ObjectRef
-from situate.loop.controllers.performing import EFFECTS, GUARANTEED, TOGETHER, EffectPerformer
+from situate.loop.controllers.performing import ALONE, EFFECTS, GUARANTEED, TOGETHER, EffectPerformer
 from situate.loop.controllers.port import WriteResult
 
 
@@ -58,7 +58,7 @@ def test_a_thousand_creates_of_one_namespace_are_not_in_flight_at_once() -> None
             for _, released in port.held:
                 released.set()
         assert (len(await busy), port.created) == (1_000, 1_000)
-        assert port.most < EFFECTS + TOGETHER
+        assert EFFECTS + TOGETHER < port.most < ALONE + TOGETHER
 
     asyncio.run(story())
 
@@ -78,6 +78,27 @@ def test_another_namespace_has_its_effects_in_flight_beside_them() -> None:
         assert small.done()
         busy.cancel()
         await asyncio.gather(busy, return_exceptions=True)
+
+    asyncio.run(story())
+
+
+def test_two_namespaces_have_fewer_in_flight_than_one_alone() -> None:
+    async def story() -> None:
+        port = HeldPort()
+        performer = EffectPerformer(port, port)
+        busy = [asyncio.create_task(performer.perform(name, creates(name, 1_000))) for name in ("one", "other")]
+        await settle()
+        for _ in range(10):  # what the first one had in flight before the other came
+            port.held[0][1].set()
+            await settle()
+        port.most = 0
+        for _ in range(20):
+            port.held[0][1].set()
+            await settle()
+        assert 0 < port.most < EFFECTS + TOGETHER
+        for one in busy:
+            one.cancel()
+        await asyncio.gather(*busy, return_exceptions=True)
 
     asyncio.run(story())
 
