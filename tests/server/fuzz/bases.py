@@ -72,6 +72,7 @@ _FIELDS: dict[tuple[str, str], Json] = {
     ("storage.k8s.io/v1", "VolumeAttachment"): {
         "spec": {"attacher": "a.test", "nodeName": "n", "source": {"persistentVolumeName": "v"}}
     },
+    ("storage.k8s.io/v1", "VolumeAttributesClass"): {"driverName": "d.test/d", "parameters": {"a": "b"}},
     ("resource.k8s.io/v1", "DeviceClass"): {"spec": {"selectors": [{"cel": {"expression": "true"}}]}},
     ("resource.k8s.io/v1", "ResourceClaim"): {"spec": DEVICES},
     ("resource.k8s.io/v1", "ResourceClaimTemplate"): {"spec": {"spec": DEVICES}},

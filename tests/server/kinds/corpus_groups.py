@@ -643,6 +643,19 @@ def storage() -> Iterator[Case]:
     )
     yield Case("storageclass: update of expansion", cls(), {"allowVolumeExpansion": True})
 
+    def attributes(**fields: Any) -> Json:
+        return thing(
+            api, "VolumeAttributesClass", {"driverName": "example.com/d", "parameters": {"iops": "1"}, **fields}
+        )
+
+    yield Case("volumeattributesclass: least", attributes())
+    yield Case("volumeattributesclass: no driver", attributes(driverName=""))
+    yield Case("volumeattributesclass: bad driver", attributes(driverName="a b/c"))
+    yield Case("volumeattributesclass: no parameters", attributes(parameters=None))
+    yield Case("volumeattributesclass: nameless parameter", attributes(parameters={"": "b"}))
+    yield Case("volumeattributesclass: update of both", attributes(), {"driverName": "e", "parameters": {"iops": "2"}})
+    yield Case("volumeattributesclass: update of neither", attributes(), {"metadata": {"labels": {"a": "b"}}})
+
     def driver(**fields: Any) -> Json:
         return thing(api, "CSIDriver", {"spec": fields}, "d.example.com")
 

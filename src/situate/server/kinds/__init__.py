@@ -47,7 +47,14 @@ from situate.server.kinds.resource import (
 )
 from situate.server.kinds.scheduling import coscheduling, podgroup, priorityclass
 from situate.server.kinds.situate_dev import devicepool, nodejoin, nodesnapshot, placementdecision, views
-from situate.server.kinds.storage import csidriver, csinode, csistoragecapacity, storageclass, volumeattachment
+from situate.server.kinds.storage import (
+    csidriver,
+    csinode,
+    csistoragecapacity,
+    storageclass,
+    volumeattachment,
+    volumeattributesclass,
+)
 from situate.server.kinds.strategy import Strategy
 
 __all__ = ["KINDS", "STRATEGIES", "Kind", "Strategy"]
@@ -89,6 +96,7 @@ KINDS: Final[tuple[Kind, ...]] = (
     csistoragecapacity.KIND,
     storageclass.KIND,
     volumeattachment.KIND,
+    volumeattributesclass.KIND,
     deviceclass.KIND,
     devicetaintrule.KIND,
     resourceclaim.KIND,
