@@ -38,7 +38,9 @@ def followed(folder: Path) -> None:
     imported = "from situate.server.kinds.certificates import clustertrustbundle\n"
     _insert(table, ENTRY, "    certificatesigningrequest.KIND,\n")
     text = table.read_text()
-    table.write_text(text.replace("from situate.server.kinds.strategy", imported + "from situate.server.kinds.strategy", 1))
+    table.write_text(
+        text.replace("from situate.server.kinds.strategy", imported + "from situate.server.kinds.strategy", 1)
+    )
 
 
 def _insert(file: Path, line: str, after: str) -> None:

@@ -1,7 +1,6 @@
 """Who may change what of a CertificateSigningRequest's status."""
 
 import copy
-import datetime
 from base64 import b64encode
 from typing import Any
 
@@ -16,7 +15,7 @@ from situate.server.objects import Object
 from situate.server.resources import BY_KIND
 
 STRATEGY = strategy_of(BY_KIND["certificates.k8s.io/v1", "CertificateSigningRequest"])
-NOW = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+NOW = "2026-01-01T00:00:00Z"
 
 
 @pytest.fixture(scope="module")
