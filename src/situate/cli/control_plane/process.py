@@ -181,7 +181,9 @@ async def _open(
         stack.push_async_callback(store.aclose)
         # 2. The API without HTTP, and its users.
         cache = Cache(store, shared=where.startswith(SHARED))
-        transactions = BindTransactions(time.time_ns, new_uid, settings.profile)
+        transactions = BindTransactions(
+            time.time_ns, new_uid, settings.profile, fails_stray_binds=settings.fails_stray_binds
+        )
         called = WebhookMetrics()
         registry, identity = await _open_registry(settings, store, cache, transactions, called, stack)
         said = await _fill(settings, store, registry)
