@@ -1,8 +1,8 @@
 """The life cycle of a simulated pod: its next status, and when. Pure, and the same for the same pod.
 
 A pod runs a moment after it was bound. One with restartPolicy Always runs for ever. Any other finishes after the time
-in its annotation RUN_FOR, with the exit code in EXIT_CODE. If its spec changes while it runs, it has the new images, and
-says which generation it has seen. A pod that is being deleted goes at once.
+in its annotation RUN_FOR, with the exit code in EXIT_CODE. If its spec changes while it runs, it gets the new images,
+and says which generation it has seen. A pod that is being deleted goes at once.
 """
 
 from __future__ import annotations
