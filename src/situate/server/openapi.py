@@ -27,6 +27,7 @@ PROTOBUF_V2: Final = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf
 REF: Final = "#/components/schemas/"
 META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1."
 _PREFIXES: Final = {
+    "apiregistration.v1": "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.",
     "meta.v1": META,
     "situate.v1alpha1": "dev.situate.v1alpha1.",
     "x.v1alpha1": "io.x-k8s.scheduling.v1alpha1.",

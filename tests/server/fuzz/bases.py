@@ -65,6 +65,9 @@ _FIELDS: dict[tuple[str, str], Json] = {
         "type": "Normal",
         "regarding": {"kind": "Pod", "name": "p"},
     },
+    ("apiregistration.k8s.io/v1", "APIService"): {
+        "spec": {"group": "g.test", "version": "v1", "groupPriorityMinimum": 100, "versionPriority": 10}
+    },
     ("storage.k8s.io/v1", "CSIDriver"): {"spec": {"attachRequired": False}},
     ("storage.k8s.io/v1", "CSINode"): {"spec": {"drivers": [{"name": "d.test", "nodeID": "n"}]}},
     ("storage.k8s.io/v1", "CSIStorageCapacity"): {"storageClassName": "s", "capacity": "1Gi"},

@@ -57,6 +57,17 @@ def test_an_approval_may_come_with_conditions_of_other_types(request_: str) -> N
     assert found_by(STRATEGY.validate_update, second, first) == []
 
 
+def test_a_condition_has_the_time_at_which_its_status_changed() -> None:
+    bare = {"type": "Approved", "status": "True"}
+    first: Object = {"status": {"conditions": [dict(bare)]}}
+    STRATEGY.stamp(first, {}, NOW)
+    assert first["status"]["conditions"] == [{**bare, "lastUpdateTime": NOW, "lastTransitionTime": NOW}]
+    later: Object = {"status": {"conditions": [dict(bare)]}}
+    STRATEGY.stamp(later, first, "2026-01-02T00:00:00Z")
+    times = {"lastUpdateTime": "2026-01-02T00:00:00Z", "lastTransitionTime": NOW}
+    assert later["status"]["conditions"] == [{**bare, **times}]
+
+
 def test_an_approval_does_not_set_the_certificate(request_: str) -> None:
     assert "certificate" not in approved(asked(request_), condition("Approved"))["status"]
     kept = approved(asked(request_, certificate="c2lnbmVk"), condition("Approved"))

@@ -79,7 +79,7 @@ def test_every_kind_of_go_was_compared() -> None:
     compared = {(one["apiVersion"], one["kind"]) for one in recorded("written_by_go.jsonl")}
     newer = {("resource.k8s.io/v1", "DeviceTaintRule")}  # than the release that was recorded
     newer.add(("autoscaling/v2", "HorizontalPodAutoscaler"))  # compared with kube-apiserver, in tests/server/kinds
-    newer.add(("storage.k8s.io/v1", "VolumeAttributesClass"))  # as well
+    newer |= {("storage.k8s.io/v1", "VolumeAttributesClass"), ("apiregistration.k8s.io/v1", "APIService")}  # as well
     assert {pair for pair in kinds() if pair[0] not in ours} - compared - newer <= {
         ("v1", "Service"),
         ("v1", "Node"),

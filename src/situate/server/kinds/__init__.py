@@ -5,6 +5,7 @@ from typing import Final
 
 from situate.server.kinds.admissionregistration import mutating_policies, validating_policies, webhooks
 from situate.server.kinds.apiextensions import customresourcedefinition
+from situate.server.kinds.apiregistration import apiservice
 from situate.server.kinds.apps import controllerrevision, daemonset, deployment, replicaset, statefulset
 from situate.server.kinds.authentication import reviews as authentication_reviews
 from situate.server.kinds.authorization import reviews as authorization_reviews
@@ -125,6 +126,7 @@ KINDS: Final[tuple[Kind, ...]] = (
     mutating_policies.POLICY,
     validating_policies.BINDING,
     validating_policies.POLICY,
+    apiservice.KIND,
     webhooks.MUTATING,
     webhooks.VALIDATING,
     customresourcedefinition.KIND,

@@ -81,6 +81,18 @@ def _prepare_approval(new: Object, old: Object) -> None:
     new["status"] = {**status, **({"conditions": given} if given else {})}
 
 
+def _stamp(new: Object, old: Object | None, now: str) -> None:
+    """A condition has changed when its status did."""
+    held = ((old or {}).get("status") or {}).get("conditions") or ()
+    before = {(one.get("type"), one.get("status")): one for one in held}
+    for one in (new.get("status") or {}).get("conditions") or ():
+        same = before.get((one.get("type"), one.get("status")), {})
+        if not one.get("lastUpdateTime"):
+            one["lastUpdateTime"] = now
+        if not one.get("lastTransitionTime"):
+            one["lastTransitionTime"] = same.get("lastTransitionTime") or now
+
+
 def _validate(obj: Object, causes: Causes) -> None:
     spec = obj.get("spec") or {}
     request = spec.get("request") or ""
@@ -164,6 +176,7 @@ def _duration(obj: Object) -> str:
 KIND: Final = Kind(
     "certificates.k8s.io/v1 certificatesigningrequests CertificateSigningRequest C csr - | approval status",
     strategy=Strategy(
+        stamp=_stamp,
         prepare_create=_prepare_create,
         prepare_update=_prepare_update,
         prepare_status=_prepare_status,
