@@ -35,6 +35,28 @@ def test_what_is_next(given: dict[str, Any], expected: str | None) -> None:
     assert (step.to if step else None) == expected
 
 
+def test_a_running_pod_whose_spec_changed_says_so_and_has_its_new_images() -> None:
+    waiting = pod()
+    waiting["metadata"]["generation"] = 1
+    running = {**waiting, "status": status_after(PodTransition("running", 0), waiting, NOW_NS, "10.0.0.1")}
+    assert running["status"]["observedGeneration"] == 1
+    assert next_transition(running) is None
+    changed = {**running, "metadata": {**running["metadata"], "generation": 3}}
+    changed["spec"] = {**running["spec"], "containers": [{"name": "c", "image": "j"}]}
+    step = next_transition(changed)
+    assert step == PodTransition("changed", 0)
+    changed["status"] = status_after(step, changed, NOW_NS, "10.0.0.1")
+    assert changed["status"]["observedGeneration"] == 3
+    assert [one["image"] for one in changed["status"]["containerStatuses"]] == ["j"]
+    assert next_transition(changed) is None
+
+
+def test_a_pod_that_ran_before_hollow_nodes_spoke_of_generations_is_left_alone() -> None:
+    old = pod("Running")
+    old["metadata"]["generation"] = 1
+    assert next_transition(old) is None
+
+
 @pytest.mark.parametrize(
     "said, expected_ms",
     [

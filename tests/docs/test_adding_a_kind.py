@@ -11,15 +11,15 @@ ROOT = Path(__file__).parent.parent.parent
 PAGE = (ROOT / "docs" / "internals" / "adding-a-kind.md").read_text()
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 FILES = dict(text.removeprefix("# ").split("\n", 1) for language, text in BLOCKS if language == "python")
-MESSAGE, ENTRY = (text for language, text in BLOCKS if not language)
+MESSAGES, SECTION, ENTRY = (text for language, text in BLOCKS if not language)
 SERVED = """
 from situate.server.discovery import Discovery
 from situate.server.openapi import OpenApi
 from situate.wire.patching.schema import blank
 
-assert b'"shortNames":["vac"]' in Discovery().plain("/apis/storage.k8s.io/v1", "").body
-assert b"storage.v1.VolumeAttributesClass" in OpenApi().document("apis/storage.k8s.io/v1").body
-assert blank("storage.k8s.io/v1", "VolumeAttributesClass")["driverName"] == ""
+assert b'"shortNames":["ctb"]' in Discovery().plain("/apis/certificates.k8s.io/v1beta1", "").body
+assert b"certificates.v1beta1.ClusterTrustBundle" in OpenApi().document("apis/certificates.k8s.io/v1beta1").body
+assert blank("certificates.k8s.io/v1beta1", "ClusterTrustBundle")["spec"]["trustBundle"] == ""
 """
 
 
@@ -29,22 +29,30 @@ def followed(folder: Path) -> None:
     for name, text in FILES.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
-    schema = folder / "src/situate/wire/schema/groups/storage.py"
+    schema = folder / "src/situate/wire/schema/groups/certificates.py"
     before, end, _ = schema.read_text().rpartition('"""')
-    schema.write_text(before + MESSAGE + end + "\n")
+    schema.write_text(before + MESSAGES + end + "\n")
+    sections = folder / "src/situate/wire/schema/table.py"
+    _insert(sections, SECTION, '    "certificates.v1": ("certificates", "certificates.k8s.io/v1"),\n')
     table = folder / "src/situate/server/kinds/__init__.py"
-    imported = "from situate.server.kinds.storage import volumeattributesclass\n"
-    after = "    volumeattachment.KIND,\n"
+    imported = "from situate.server.kinds.certificates import clustertrustbundle\n"
+    _insert(table, ENTRY, "    certificatesigningrequest.KIND,\n")
     text = table.read_text()
+    table.write_text(
+        text.replace("from situate.server.kinds.strategy", imported + "from situate.server.kinds.strategy", 1)
+    )
+
+
+def _insert(file: Path, line: str, after: str) -> None:
+    text = file.read_text()
     assert after in text
-    text = text.replace("from situate.server.kinds.strategy", imported + "from situate.server.kinds.strategy", 1)
-    table.write_text(text.replace(after, after + ENTRY, 1))
+    file.write_text(text.replace(after, after + line, 1))
 
 
 def test_whoever_follows_the_page_serves_the_kind(tmp_path: Path) -> None:
     followed(tmp_path)
     env = os.environ | {"PYTHONPATH": f"{tmp_path / 'src'}:{ROOT / 'tests'}"}
-    tests = str(tmp_path / "tests/server/kinds/test_volumeattributesclass.py")
+    tests = str(tmp_path / "tests/server/kinds/test_clustertrustbundle.py")
     options = ("-p", "no:cacheprovider", "--rootdir", str(tmp_path), "--import-mode", "importlib", "-q", "-n0")
     for command in (["-m", "pytest", *options, tests], ["-c", SERVED]):
         done = subprocess.run(

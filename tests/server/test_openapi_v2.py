@@ -104,3 +104,15 @@ def test_what_did_not_change_is_not_made_again() -> None:
     name = next(iter(later._resources))
     assert later._fragment(name) is openapi._fragment(name)
     assert later.v2(protobuf=False)[0].etag != made.etag
+
+
+def test_kubectl_s_own_tests_find_the_phrases_that_they_look_for() -> None:
+    """kubectl's test/cmd (swagger) and the conformance suite (CustomResourcePublishOpenAPI) do."""
+    body = OpenApi().v2(protobuf=False)[0].body.decode()
+    for phrase in ("list of returned", "List of services", "Watch for changes to the described resources"):
+        assert phrase in body
+    schemas = json.loads(body)["definitions"]
+    assert schemas["io.k8s.api.core.v1.Pod"]["properties"]["apiVersion"]["description"].startswith("APIVersion defines")
+    assert schemas["io.k8s.api.core.v1.Pod"]["properties"]["metadata"]["description"].startswith("Standard object's")
+    created = schemas["io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"]["properties"]["creationTimestamp"]
+    assert created["description"].startswith("CreationTimestamp is a timestamp")

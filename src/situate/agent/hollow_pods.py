@@ -1,7 +1,8 @@
 """The life cycle of a simulated pod: its next status, and when. Pure, and the same for the same pod.
 
 A pod runs a moment after it was bound. One with restartPolicy Always runs for ever. Any other finishes after the time
-in its annotation RUN_FOR, with the exit code in EXIT_CODE. A pod that is being deleted goes at once.
+in its annotation RUN_FOR, with the exit code in EXIT_CODE. If its spec changes while it runs, it gets the new images,
+and says which generation it has seen. A pod that is being deleted goes at once.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ RUN_MS: Final = 2_000
 LONGEST_RUN_MS: Final = 7 * 24 * 3_600_000
 LONGEST_RUN: Final = "168h"
 """The same, for the annotation."""
+FIRST: Final = 1
+"""The generation of a new pod. One that runs has seen it, whether its status says so or not."""
 UNITS_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
 
 _TIME: Final = re.compile(r"([0-9]{1,9})(ms|s|m|h)", re.ASCII)
@@ -36,6 +39,7 @@ class _ReadMetadata(TypedDict, total=False):
     name: str
     uid: str
     deletionTimestamp: str | None
+    generation: int
     annotations: dict[str, str]
 
 
@@ -68,7 +72,7 @@ is its spec."""
 
 @dataclass(frozen=True, slots=True)
 class PodTransition:
-    to: Literal["running", "finished", "deleted"]
+    to: Literal["running", "changed", "finished", "deleted"]
     after_ms: Millis
 
 
@@ -80,6 +84,8 @@ def next_transition(pod: dict[str, Any]) -> PodTransition | None:
         return PodTransition("deleted", 0)
     if phase == "Pending":
         return PodTransition("running", START_MS)
+    if phase == "Running" and meta.get("generation", 0) > max(status.get("observedGeneration", 0), FIRST):
+        return PodTransition("changed", 0)
     if phase == "Running" and pod["spec"].get("restartPolicy", "Always") != "Always":
         return PodTransition("finished", _run_ms(meta.get("annotations", {})))
     return None
@@ -88,7 +94,11 @@ def next_transition(pod: dict[str, Any]) -> PodTransition | None:
 def status_after(transition: PodTransition, pod: dict[str, Any], now_ns: int, host_ip: str) -> dict[str, Any]:
     """The status that a kubelet would write after the transition."""
     now = seconds_time(now_ns)
-    old = pod.get("status", {})
+    generation = pod["metadata"].get("generation")
+    seen = {"observedGeneration": generation} if generation else {}
+    old = {**pod.get("status", {}), **seen}
+    if transition.to == "changed":
+        return {**old, **_with_images(old, pod["spec"])}
     if transition.to == "running":
         return {
             **old,
@@ -114,6 +124,16 @@ def status_after(transition: PodTransition, pod: dict[str, Any], now_ns: int, ho
         "phase": "Failed" if code else "Succeeded",
         "conditions": _conditions(old, pod, now, ready=False),
         **_containers(pod, ended, now, ready=False),
+    }
+
+
+def _with_images(status: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
+    """The states of the containers, with the images that the spec has now."""
+    images = {one["name"]: one.get("image", "") for of in ("containers", "initContainers") for one in spec.get(of, ())}
+    return {
+        of: [{**one, "image": images.get(one["name"], one.get("image", ""))} for one in status[of]]
+        for of in ("containerStatuses", "initContainerStatuses")
+        if of in status
     }
 
 

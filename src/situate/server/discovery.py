@@ -19,6 +19,7 @@ from situate.server.resources import RESOURCES, Resource
 
 AGGREGATED: Final = ("v2", "v2beta1")
 GROUPS: Final = (
+    "apiregistration.k8s.io",
     "apps",
     "events.k8s.io",
     "authentication.k8s.io",

@@ -18,6 +18,7 @@ from situate.server.discovery import Document, document, subresource_kind, subre
 from situate.server.kinds import KINDS
 from situate.server.openapi_custom import custom_schemas, schema_name
 from situate.server.openapi_v2 import Fragment, fragment, joined
+from situate.server.openapi_words import METADATA, TYPE_FIELDS, items_text
 from situate.server.resources import RESOURCES, Resource
 from situate.wire.schema.table import Field, Message, Type, flat_fields, inner_types, kinds, message
 
@@ -26,6 +27,7 @@ PROTOBUF_V2: Final = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf
 REF: Final = "#/components/schemas/"
 META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1."
 _PREFIXES: Final = {
+    "apiregistration.v1": "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.",
     "meta.v1": META,
     "situate.v1alpha1": "dev.situate.v1alpha1.",
     "x.v1alpha1": "io.x-k8s.scheduling.v1alpha1.",
@@ -98,15 +100,14 @@ _ACTIONS: Final = {"create": "post", "update": "put"}
 
 
 _WORDS: Final[Mapping[str, str]] = {
-    "apiVersion": "The group and version of this kind, as `apps/v1`.",
-    "kind": "The name of this kind.",
-    "metadata": "The name, labels and whatever else every object has.",
+    **{name: field["description"] for name, field in TYPE_FIELDS.items()},
+    "metadata": METADATA,
     "spec": "The desired state.",
     "status": "The observed state.",
     "Eviction": "Eviction asks to remove a pod, if its disruption budgets permit.",
     "ObjectMeta": "What every object has: a name, labels, annotations, owners, and what the server records about it.",
     "ObjectMeta.annotations": "Notes. Selectors do not see them.",
-    "ObjectMeta.creationTimestamp": "When the server created the object.",
+    "ObjectMeta.creationTimestamp": "CreationTimestamp is a timestamp: when the server created the object.",
     "ObjectMeta.deletionTimestamp": "When the object is due to be gone. The server sets it.",
     "ObjectMeta.finalizers": "The controllers that must act before the object is gone.",
     "ObjectMeta.generateName": "A prefix that the server completes to a name.",
@@ -145,13 +146,13 @@ _LIST: Final = (
     _parameter("allowWatchBookmarks", "send bookmarks while nothing changes", "boolean"),
     _parameter("continue", "the token of the previous page of a list"),
     _parameter("fieldSelector", "only objects with these values in their fields"),
-    _parameter("labelSelector", "only objects with these labels"),
+    _parameter("labelSelector", "restricts the list of returned objects to those with these labels"),
     _parameter("limit", "the maximum number of objects in a page", "integer"),
     _parameter("resourceVersion", "how recent the answer must be, or where a watch begins"),
     _parameter("resourceVersionMatch", "Exact or NotOlderThan"),
     _parameter("sendInitialEvents", "begin a watch with all existing objects", "boolean"),
     _parameter("timeoutSeconds", "when a watch ends", "integer"),
-    _parameter("watch", "stream changes", "boolean"),
+    _parameter("watch", "Watch for changes to the described resources, and stream them", "boolean"),
 )
 _DELETE: Final = (
     _parameter("dryRun", "`All`: process the request and do not persist it"),
@@ -273,9 +274,8 @@ def _list_schema(one: Resource) -> dict[str, Any]:
         "type": "object",
         "required": ["items"],
         "properties": {
-            "apiVersion": {"description": _WORDS["apiVersion"], "type": "string"},
-            "items": {"description": "The objects.", **items},
-            "kind": {"description": _WORDS["kind"], "type": "string"},
+            **TYPE_FIELDS,
+            "items": {"description": items_text(one.plural), **items},
             "metadata": {"description": "The revision of the list.", "allOf": [{"$ref": f"{REF}{META}ListMeta"}]},
         },
         "x-kubernetes-group-version-kind": [{"group": one.group, "kind": f"{one.kind}List", "version": one.version}],

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from situate.server.openapi_words import METADATA, TYPE_FIELDS, items_text
 from situate.server.resources import Resource
 
 REF: Final = "#/components/schemas/"
 META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1."
-_TYPE_FIELDS: Final = {
-    "apiVersion": {"description": "The group and version of this kind, as `apps/v1`.", "type": "string"},
-    "kind": {"description": "The name of this kind.", "type": "string"},
-}
 
 
 def schema_name(one: Resource) -> str:
@@ -28,21 +25,21 @@ def custom_schemas(one: Resource) -> dict[str, Any]:
     named = _identified(one, one.kind)
     schema = dict(one.custom.schema)
     schema["properties"] = {
-        **_TYPE_FIELDS,
+        **TYPE_FIELDS,
         **schema.get("properties", {}),
         "metadata": {
-            "description": "The name, labels and whatever else every object has.",
+            "description": METADATA,
             "allOf": [{"$ref": f"{REF}{META}ObjectMeta"}],
         },
     }
     schema |= {"type": "object", "x-kubernetes-group-version-kind": [named]}
-    items = {"description": "The objects.", "type": "array", "items": {"$ref": f"{REF}{name}"}}
+    items = {"description": items_text(one.plural), "type": "array", "items": {"$ref": f"{REF}{name}"}}
     listed = {
         "description": f"A list of objects of kind {one.kind}.",
         "type": "object",
         "required": ["items"],
         "properties": {
-            **_TYPE_FIELDS,
+            **TYPE_FIELDS,
             "items": items,
             "metadata": {"description": "The revision of the list.", "allOf": [{"$ref": f"{REF}{META}ListMeta"}]},
         },

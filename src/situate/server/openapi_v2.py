@@ -15,6 +15,7 @@ import msgspec
 
 from situate.server import openapi_protobuf
 from situate.server.discovery import Document
+from situate.server.openapi_words import METADATA, TYPE_FIELDS
 
 REF_V3: Final = "#/components/schemas/"
 REF_V2: Final = "#/definitions/"
@@ -161,11 +162,7 @@ def _require_what_is_not_null(found: dict[str, Any], properties: Mapping[str, An
         found.pop("required", None)
 
 
-_OBJECT_FIELDS: Final = {
-    "apiVersion": {"description": "The group and version of this kind, as `apps/v1`.", "type": "string"},
-    "kind": {"description": "The name of this kind.", "type": "string"},
-    "metadata": {"description": "The name, labels and whatever else every object has.", "$ref": _META},
-}
+_OBJECT_FIELDS: Final = {**TYPE_FIELDS, "metadata": {"description": METADATA, "$ref": _META}}
 
 
 def _reference(schema: Mapping[str, Any]) -> str:

@@ -65,6 +65,9 @@ _FIELDS: dict[tuple[str, str], Json] = {
         "type": "Normal",
         "regarding": {"kind": "Pod", "name": "p"},
     },
+    ("apiregistration.k8s.io/v1", "APIService"): {
+        "spec": {"group": "g.test", "version": "v1", "groupPriorityMinimum": 100, "versionPriority": 10}
+    },
     ("storage.k8s.io/v1", "CSIDriver"): {"spec": {"attachRequired": False}},
     ("storage.k8s.io/v1", "CSINode"): {"spec": {"drivers": [{"name": "d.test", "nodeID": "n"}]}},
     ("storage.k8s.io/v1", "CSIStorageCapacity"): {"storageClassName": "s", "capacity": "1Gi"},
@@ -72,6 +75,7 @@ _FIELDS: dict[tuple[str, str], Json] = {
     ("storage.k8s.io/v1", "VolumeAttachment"): {
         "spec": {"attacher": "a.test", "nodeName": "n", "source": {"persistentVolumeName": "v"}}
     },
+    ("storage.k8s.io/v1", "VolumeAttributesClass"): {"driverName": "d.test/d", "parameters": {"a": "b"}},
     ("resource.k8s.io/v1", "DeviceClass"): {"spec": {"selectors": [{"cel": {"expression": "true"}}]}},
     ("resource.k8s.io/v1", "ResourceClaim"): {"spec": DEVICES},
     ("resource.k8s.io/v1", "ResourceClaimTemplate"): {"spec": {"spec": DEVICES}},

@@ -643,6 +643,19 @@ def storage() -> Iterator[Case]:
     )
     yield Case("storageclass: update of expansion", cls(), {"allowVolumeExpansion": True})
 
+    def attributes(**fields: Any) -> Json:
+        return thing(
+            api, "VolumeAttributesClass", {"driverName": "example.com/d", "parameters": {"iops": "1"}, **fields}
+        )
+
+    yield Case("volumeattributesclass: least", attributes())
+    yield Case("volumeattributesclass: no driver", attributes(driverName=""))
+    yield Case("volumeattributesclass: bad driver", attributes(driverName="a b/c"))
+    yield Case("volumeattributesclass: no parameters", attributes(parameters=None))
+    yield Case("volumeattributesclass: nameless parameter", attributes(parameters={"": "b"}))
+    yield Case("volumeattributesclass: update of both", attributes(), {"driverName": "e", "parameters": {"iops": "2"}})
+    yield Case("volumeattributesclass: update of neither", attributes(), {"metadata": {"labels": {"a": "b"}}})
+
     def driver(**fields: Any) -> Json:
         return thing(api, "CSIDriver", {"spec": fields}, "d.example.com")
 
@@ -764,6 +777,25 @@ def access() -> Iterator[Case]:
             f"{title}: update of the reference", thing(api, kind, {"roleRef": ref}), {"roleRef": {"name": "edit"}}
         )
         yield Case(f"{title}: update of the subjects", thing(api, kind, {"roleRef": ref}), {"subjects": subjects})
+
+
+def api_services() -> Iterator[Case]:
+    def service(name: str = "v1.example.com", **fields: Any) -> Json:
+        known = {"group": "example.com", "version": "v1", "groupPriorityMinimum": 100, "versionPriority": 10}
+        return thing("apiregistration.k8s.io/v1", "APIService", {"spec": {**known, **fields}}, name)
+
+    there = {"namespace": "default", "name": "s"}
+    yield Case("apiservice: another name", service("v2.example.com"))
+    yield Case("apiservice: a name with a slash", service("a%b"))
+    yield Case("apiservice: no group", service("v2.", group="", version="v2"))
+    yield Case("apiservice: bad group", service("v1.A_b", group="A_b"))
+    yield Case("apiservice: bad version", service("1.example.com", version="1"))
+    yield Case("apiservice: no priorities", service(groupPriorityMinimum=0, versionPriority=0))
+    yield Case("apiservice: high priorities", service(groupPriorityMinimum=20_001, versionPriority=1_001))
+    yield Case("apiservice: local with a certificate", service(caBundle="YWJj", insecureSkipTLSVerify=True))
+    yield Case("apiservice: no service named", service(service={"port": 0}))
+    yield Case("apiservice: insecure", service(service=there, caBundle="YWJj", insecureSkipTLSVerify=True))
+    yield Case("apiservice: bad update", service(), spec(versionPriority=0))
 
 
 def devices() -> Iterator[Case]:
@@ -1404,6 +1436,7 @@ def cases() -> list[Case]:
         leases,
         storage,
         access,
+        api_services,
         devices,
         others,
         names,

@@ -9,12 +9,13 @@ from msgspec.structs import astuple
 from server.placing.conftest import Tell
 from server.placing.test_binding import refusal
 from server.placing.witness import witnessed
-from server.placing.world import World, pod_object
+from server.placing.world import WITHIN_S, World, opened, pod_object
 from situate.server.placing.bind_transaction import NODES, PODS
 from situate.server.placing.decisions import PLACEMENT_DECISIONS
 from situate.server.placing.snapshots import NODE_SNAPSHOTS
 from situate.server.registry.stored_object import StoredObject, read_stored
 from situate.server.requests import SYSTEM, Object, Target
+from situate.store.memory import MemoryStore
 
 
 def owned_by(kind: str, name: str = "o", uid: str = "o") -> dict[str, Any]:
@@ -140,6 +141,32 @@ def test_a_users_pod_that_names_a_node_that_cannot_run_it_is_stored_as_failed(
         assert world.decision("b") is None
 
     tell(story)
+
+
+def test_where_asked_a_pod_that_is_bound_to_a_node_that_is_not_there_has_failed() -> None:
+    async def told() -> None:
+        async with asyncio.timeout(WITHIN_S), opened(MemoryStore(), fails_stray_binds=True) as world:
+            await world.pod("stray")
+            await world.binder.bind("default", "stray", "n9")
+            made = world.read("stray")
+            assert made is not None
+            assert made["spec"]["nodeName"] == "n9"
+            status = made["status"]
+            assert (status["phase"], status["reason"]) == ("Failed", "InvalidNodeInfo")
+            assert {one["type"]: one["status"] for one in status["conditions"]} == {"PodScheduled": "True"}
+            decision = world.decision("stray")
+            assert decision is not None
+            assert decision.phase == "failed"
+            no = await refusal(world.binder.bind("default", "stray", "n9"))
+            assert no.message.endswith('pod stray is already assigned to node "n9"')
+            await world.node(cpu="1")
+            await world.pod("p")
+            await world.pod("q")
+            await world.binder.bind("default", "p", "n1")
+            assert 'node "n1" has no room' in (await refusal(world.binder.bind("default", "q", "n1"))).message
+            assert (await witnessed(world.store)).problems == []
+
+    asyncio.run(told())
 
 
 def test_of_pods_from_one_template_those_that_find_no_room_have_failed(tell: Tell) -> None:

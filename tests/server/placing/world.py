@@ -27,11 +27,13 @@ SECOND = 1_000_000_000
 
 
 class World:
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, *, fails_stray_binds: bool = False) -> None:
         numbers = itertools.count(1)
         self.now_ns = 1_700_000_000 * SECOND
         self.store = store
-        self.transactions = BindTransactions(self.wall_ns, lambda: f"uid-{next(numbers):06}")
+        self.transactions = BindTransactions(
+            self.wall_ns, lambda: f"uid-{next(numbers):06}", fails_stray_binds=fails_stray_binds
+        )
         self.registry = Registry(
             store, wall_ns=self.wall_ns, new_uid=lambda: f"uid-{next(numbers):06}", extension=self.transactions
         )
@@ -118,18 +120,18 @@ def pod_object(name: str = "p", cpu: str = "1", **fields: Any) -> Object:
 
 
 @asynccontextmanager
-async def opened(store: Store) -> AsyncIterator[World]:
+async def opened(store: Store, *, fails_stray_binds: bool = False) -> AsyncIterator[World]:
     """A world on an empty store."""
-    async with opened_again(store) as world:
+    async with opened_again(store, fails_stray_binds=fails_stray_binds) as world:
         for name in ("default", "kube-system"):
             await world.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
         yield world
 
 
 @asynccontextmanager
-async def opened_again(store: Store) -> AsyncIterator[World]:
+async def opened_again(store: Store, *, fails_stray_binds: bool = False) -> AsyncIterator[World]:
     """A world on a store that has been one before."""
-    world = World(store)
+    world = World(store, fails_stray_binds=fails_stray_binds)
     await world.registry.start()
     try:
         yield world

@@ -603,6 +603,9 @@ def others(ago: Ago) -> Iterator[Json]:
         spec={"attacher": "d.example.com", "nodeName": "n", "source": {"persistentVolumeName": "vol"}},
         status={"attached": True},
     )
+    yield thing(
+        "storage.k8s.io/v1", "VolumeAttributesClass", "gold", driverName="d.example.com", parameters={"iops": "1"}
+    )
     yield thing("resource.k8s.io/v1", "DeviceClass", "gpus")
     requests = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpus"}}]}}
     yield thing("resource.k8s.io/v1", "ResourceClaim", "pending", spec=requests)

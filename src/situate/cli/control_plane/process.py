@@ -76,6 +76,7 @@ from situate.server.registry.lag import CacheLag
 from situate.server.registry.registry import Registry
 from situate.server.scheduling.quarantine import Quarantine
 from situate.server.scheduling.scheduler import SchedulerSettings, run_scheduler
+from situate.server.service_range import ensure_service_range
 from situate.server.tables import printers
 from situate.server.uids import new_uid
 from situate.server.views.views import Views
@@ -180,7 +181,9 @@ async def _open(
         stack.push_async_callback(store.aclose)
         # 2. The API without HTTP, and its users.
         cache = Cache(store, shared=where.startswith(SHARED))
-        transactions = BindTransactions(time.time_ns, new_uid, settings.profile)
+        transactions = BindTransactions(
+            time.time_ns, new_uid, settings.profile, fails_stray_binds=settings.fails_stray_binds
+        )
         called = WebhookMetrics()
         registry, identity = await _open_registry(settings, store, cache, transactions, called, stack)
         said = await _fill(settings, store, registry)
@@ -312,6 +315,7 @@ async def _open_registry(
     await registry.start()
     stack.push_async_callback(registry.aclose)
     await bootstrap(registry, identity.authority.bundle.decode())
+    await ensure_service_range(registry, time.time_ns())
     if settings.controllers:
         await ensure_default_class(registry)
     await configure(registry, transactions)

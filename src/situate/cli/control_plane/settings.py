@@ -71,6 +71,8 @@ class ControlPlaneSettings:
     """Who signs the tokens of service accounts."""
     allows_all: bool = False
     """Authorize every request."""
+    fails_stray_binds: bool = False
+    """Bind pods to nodes that do not exist, too: they have failed then."""
     without_admission: frozenset[str] = frozenset()
     """Admission plugins that are left out, by the names of their classes."""
     limits: Limits = field(default_factory=Limits)

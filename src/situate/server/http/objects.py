@@ -35,6 +35,7 @@ RETURNS_DELETED: Final = frozenset(
         "csinodes",
         "storageclasses",
         "volumeattachments",
+        "volumeattributesclasses",
     )
 )
 """The response to a delete of these is the last state of the object; of all others a Status."""

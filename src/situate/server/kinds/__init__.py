@@ -5,6 +5,7 @@ from typing import Final
 
 from situate.server.kinds.admissionregistration import mutating_policies, validating_policies, webhooks
 from situate.server.kinds.apiextensions import customresourcedefinition
+from situate.server.kinds.apiregistration import apiservice
 from situate.server.kinds.apps import controllerrevision, daemonset, deployment, replicaset, statefulset
 from situate.server.kinds.authentication import reviews as authentication_reviews
 from situate.server.kinds.authorization import reviews as authorization_reviews
@@ -47,7 +48,14 @@ from situate.server.kinds.resource import (
 )
 from situate.server.kinds.scheduling import coscheduling, podgroup, priorityclass
 from situate.server.kinds.situate_dev import devicepool, nodejoin, nodesnapshot, placementdecision, views
-from situate.server.kinds.storage import csidriver, csinode, csistoragecapacity, storageclass, volumeattachment
+from situate.server.kinds.storage import (
+    csidriver,
+    csinode,
+    csistoragecapacity,
+    storageclass,
+    volumeattachment,
+    volumeattributesclass,
+)
 from situate.server.kinds.strategy import Strategy
 
 __all__ = ["KINDS", "STRATEGIES", "Kind", "Strategy"]
@@ -89,6 +97,7 @@ KINDS: Final[tuple[Kind, ...]] = (
     csistoragecapacity.KIND,
     storageclass.KIND,
     volumeattachment.KIND,
+    volumeattributesclass.KIND,
     deviceclass.KIND,
     devicetaintrule.KIND,
     resourceclaim.KIND,
@@ -117,6 +126,7 @@ KINDS: Final[tuple[Kind, ...]] = (
     mutating_policies.POLICY,
     validating_policies.BINDING,
     validating_policies.POLICY,
+    apiservice.KIND,
     webhooks.MUTATING,
     webhooks.VALIDATING,
     customresourcedefinition.KIND,

@@ -37,6 +37,7 @@ from situate.core.model.ledger import (
     taken_ports,
 )
 from situate.core.model.pod import Pod
+from situate.core.model.rejections import NodeRejection, unknown_node
 from situate.core.reconcile.nodes.fencing import KUBERNETES, NodeProfile
 from situate.server.kinds.core.pod.spec import MIRROR
 from situate.server.placing import decisions, snapshots
@@ -89,13 +90,20 @@ class BindTransactions:
     """The TransactionExtension of one registry. It caches only decoded objects."""
 
     def __init__(
-        self, wall_ns: Callable[[], int], new_uid: Callable[[], str], profile: NodeProfile = KUBERNETES
+        self,
+        wall_ns: Callable[[], int],
+        new_uid: Callable[[], str],
+        profile: NodeProfile = KUBERNETES,
+        *,
+        fails_stray_binds: bool = False,
     ) -> None:
-        """`profile`: how agents renew their leases."""
+        """`profile`: how agents renew their leases. `fails_stray_binds`: a pod that is bound to a node which does not
+        exist has failed, where the bind is refused otherwise."""
         self.node_locks = NodeLocks()
         self.demands = DemandCache()
         self._devices = DeviceTransactions(self.now, new_uid)
         self.configuration = snapshots.configuration(profile)
+        self._fails_stray_binds = fails_stray_binds
         self._wall_ns = wall_ns
         self._new_uid = new_uid
         self._ledgers: OrderedDict[str, tuple[bytes, SnapshotMetadata, Ledger]] = OrderedDict()
@@ -129,8 +137,13 @@ class BindTransactions:
     def settled(self, cache: CacheReader, resource: Resource, before: Object | None, after: Object) -> Object:
         """A new pod that names a node which cannot run it has failed. One of a controller, or of the node itself, is
         refused instead, by `extend`: they would replace it without end."""
-        if before is not None or resource.kind != "Pod" or resource.group or not (node := holds_node(after)):
+        if resource.kind != "Pod" or resource.group or (before is not None and not self._fails_stray_binds):
             return after
+        if not (node := holds_node(after)):
+            return after
+        if before is not None:
+            stray = not before["spec"].get("nodeName") and cache.get(NODES, "", node) is None
+            return self._failed(after, unknown_node(node)) if stray else after
         meta = after["metadata"]
         if MIRROR in (meta.get("annotations") or {}):
             return after
@@ -139,9 +152,12 @@ class BindTransactions:
         try:
             find_place(self, cache, after, node, after, bind=False)
         except NodeRefusedError as no:
-            said = {"phase": "Failed", **no.rejection._asdict(), "startTime": self.now()}
-            return {**after, "status": {**after.get("status", {}), **said}}
+            return self._failed(after, no.rejection)
         return after
+
+    def _failed(self, pod: Object, why: NodeRejection) -> Object:
+        said = {"phase": "Failed", **why._asdict(), "startTime": self.now()}
+        return {**pod, "status": {**pod.get("status", {}), **said}}
 
     def forget(
         self,

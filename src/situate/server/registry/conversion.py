@@ -1,6 +1,7 @@
 """Converts between the stored version of a kind and the versions served.
 
-Events are stored as core/v1, PodGroups as scheduling.k8s.io/v1beta1; every other kind has one version. Conversion makes
+Events are stored as core/v1, PodGroups as scheduling.k8s.io/v1beta1, HorizontalPodAutoscalers as autoscaling/v2; every
+other kind has one version. Conversion makes
 new objects. A version does not show a field that it lacks, and a write in that version loses the field.
 """
 
@@ -11,6 +12,8 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
+from situate.server.kinds.autoscaling.horizontalpodautoscaler import as_v2
+from situate.server.kinds.autoscaling.versions import to_v1
 from situate.server.requests import Object
 from situate.server.resources import Resource
 
@@ -81,6 +84,14 @@ def _beta_group(obj: Object) -> Object:
     return {**obj, "spec": spec}
 
 
-_SEVERAL: Final = ("/events", "scheduling.k8s.io/podgroups")
-_FROM: Final[dict[str, Convert]] = {"events.k8s.io/v1": _event, "scheduling.k8s.io/v1alpha2": _alpha_group}
-_TO: Final[dict[str, Convert]] = {"events.k8s.io/v1": _core_event, "scheduling.k8s.io/v1alpha2": _beta_group}
+_SEVERAL: Final = ("/events", "scheduling.k8s.io/podgroups", "autoscaling/horizontalpodautoscalers")
+_FROM: Final[dict[str, Convert]] = {
+    "events.k8s.io/v1": _event,
+    "scheduling.k8s.io/v1alpha2": _alpha_group,
+    "autoscaling/v1": to_v1,
+}
+_TO: Final[dict[str, Convert]] = {
+    "events.k8s.io/v1": _core_event,
+    "scheduling.k8s.io/v1alpha2": _beta_group,
+    "autoscaling/v1": as_v2,
+}

@@ -54,6 +54,7 @@ SPECIAL: Final = {
 _SECTIONS: Final[Mapping[str, tuple[str, str]]] = {
     "admissionregistration.v1": ("admissionregistration", "admissionregistration.k8s.io/v1"),
     "apiextensions.v1": ("apiextensions", "apiextensions.k8s.io/v1"),
+    "apiregistration.v1": ("apiregistration", "apiregistration.k8s.io/v1"),
     "apps.v1": ("apps", "apps/v1"),
     "authentication.v1": ("authentication", "authentication.k8s.io/v1"),
     "authorization.v1": ("authorization", "authorization.k8s.io/v1"),

@@ -133,6 +133,7 @@ def _settings(flags: dict[str, Any]) -> ControlPlaneSettings:
         given=GivenCertificates(_serving(flags), flags["client_ca_file"]),
         account_issuer=next(iter(flags["service_account_issuer"]), ISSUER),
         allows_all=_allows_all(flags["authorization_mode"]),
+        fails_stray_binds=True,
         without_admission=_left_out(flags["disable_admission_plugins"]),
         encryption=flags["encryption_provider_config"],
         audit_policy=flags["audit_policy_file"],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
+from situate.server.kinds.autoscaling.versions import V1, keep_status_annotations, to_v2
 from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.names import dns_label, path_segment
@@ -19,6 +20,8 @@ _CheckSource: TypeAlias = Callable[[_Source, str, Causes], None]
 MOST_PERIOD_S: Final = 1_800
 MOST_WINDOW_S: Final = 3_600
 DEFAULT_UTILIZATION: Final = 80
+V2: Final = "autoscaling/v2"
+_reset: Final = reset_status("desiredReplicas")
 _POLICIES: Final = ("Percent", "Pods")
 _SELECTED: Final = ("Disabled", "Max", "Min")
 _TARGETS: Final = ("Utilization", "Value", "AverageValue")
@@ -36,9 +39,20 @@ _DOWN: Final[dict[str, Any]] = {
 }
 
 
+def as_v2(obj: Object) -> Object:
+    """The same in autoscaling/v2, with the defaults of that version."""
+    if obj.get("apiVersion") != V1:
+        return obj
+    made = {**to_v2(obj), "apiVersion": V2}
+    _default(made)
+    return made
+
+
 def _default(obj: Object) -> None:
     spec = obj.setdefault("spec", {})
     spec.setdefault("minReplicas", 1)
+    if obj.get("apiVersion") == V1:
+        return
     if not spec.get("metrics"):
         target = {"type": "Utilization", "averageUtilization": DEFAULT_UTILIZATION}
         spec["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
@@ -49,17 +63,29 @@ def _default(obj: Object) -> None:
             behavior[name] = {**rules, "policies": [*rules["policies"]], **given}
 
 
+def _prepare_create(obj: Object) -> None:
+    _reset(obj)
+    if obj.get("apiVersion") == V1:
+        keep_status_annotations(obj, None)
+
+
+def _prepare_update(new: Object, old: Object) -> None:
+    keep_status(new, old)
+    if new.get("apiVersion") == V1:
+        keep_status_annotations(new, old)
+
+
 # -- validation --------------------------------------------------------------------------------------------------------
 
 
 def _validate(obj: Object, causes: Causes) -> None:
-    spec = obj.get("spec", {})
+    spec = as_v2(obj).get("spec", {})
     _validate_spec(spec, causes, least=1, any_target=False, any_object=False)
 
 
 def _validate_update(new: Object, old: Object, causes: Causes) -> None:
     """What was wrong before may stay so."""
-    spec, was = new.get("spec", {}), old.get("spec", {})
+    spec, was = as_v2(new).get("spec", {}), as_v2(old).get("spec", {})
     target, before = spec.get("scaleTargetRef", {}), was.get("scaleTargetRef", {})
     same = all(target.get(name) == before.get(name) for name in ("apiVersion", "kind"))
     objects = [one["object"].get("describedObject", {}) for one in was.get("metrics", ()) if "object" in one]
@@ -277,6 +303,7 @@ def _reference_cell(obj: Object) -> str:
 
 
 def _targets_cell(obj: Object) -> str:
+    obj = as_v2(obj)
     metrics = obj.get("spec", {}).get("metrics", ())
     found = obj.get("status", {}).get("currentMetrics") or ()
     if not metrics:
@@ -310,11 +337,11 @@ def _text(values: Mapping[str, Any], name: str, unit: str = "") -> str:
 
 
 KIND: Final = Kind(
-    "autoscaling/v2 horizontalpodautoscalers HorizontalPodAutoscaler N hpa all | status",
+    "autoscaling/v2,v1 horizontalpodautoscalers HorizontalPodAutoscaler N hpa all | status",
     strategy=Strategy(
         default=_default,
-        prepare_create=reset_status("desiredReplicas"),
-        prepare_update=keep_status,
+        prepare_create=_prepare_create,
+        prepare_update=_prepare_update,
         validate=_validate,
         validate_update=_validate_update,
         validate_status=_validate_status,

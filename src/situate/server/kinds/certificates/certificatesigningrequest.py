@@ -63,22 +63,34 @@ def _prepare_update(new: Object, old: Object) -> None:
 
 
 def _prepare_status(new: Object, old: Object) -> None:
-    """Everything but approval may change."""
+    """Approval is as it was. Where the request adds or removes one, validation refuses it."""
     new["spec"] = old["spec"]
-    status = new.setdefault("status", {})
-    others = [one for one in status.get("conditions") or () if one.get("type") not in APPROVAL]
-    kept = [*conditions(old, APPROVAL), *others]
-    if kept:
-        status["conditions"] = kept
+    for kind in APPROVAL:
+        held, given = conditions(old, (kind,)), conditions(new, (kind,))
+        if held and len(held) == len(given):
+            kept = iter(held)
+            status = new["status"]
+            status["conditions"] = [next(kept) if one.get("type") == kind else one for one in status["conditions"]]
 
 
 def _prepare_approval(new: Object, old: Object) -> None:
-    """Only approval may change."""
+    """Only conditions may change, of all types."""
     new["spec"] = old["spec"]
-    before = old.get("status") or {}
-    others = [one for one in before.get("conditions") or () if one.get("type") not in APPROVAL]
-    wanted = [*others, *conditions(new, APPROVAL)]
-    new["status"] = {**before, **({"conditions": wanted} if wanted else {})}
+    status = {name: value for name, value in (old.get("status") or {}).items() if name != "conditions"}
+    given = (new.get("status") or {}).get("conditions")
+    new["status"] = {**status, **({"conditions": given} if given else {})}
+
+
+def _stamp(new: Object, old: Object | None, now: str) -> None:
+    """A condition has changed when its status did."""
+    held = ((old or {}).get("status") or {}).get("conditions") or ()
+    before = {(one.get("type"), one.get("status")): one for one in held}
+    for one in (new.get("status") or {}).get("conditions") or ():
+        same = before.get((one.get("type"), one.get("status")), {})
+        if not one.get("lastUpdateTime"):
+            one["lastUpdateTime"] = now
+        if not one.get("lastTransitionTime"):
+            one["lastTransitionTime"] = same.get("lastTransitionTime") or now
 
 
 def _validate(obj: Object, causes: Causes) -> None:
@@ -138,7 +150,14 @@ def _validate_update(new: Object, old: Object, causes: Causes) -> None:
             causes.forbidden("status.conditions", f'updates may not remove a condition of type "{kind}"')
     was, given = ((one.get("status") or {}).get("certificate") or "" for one in (old, new))
     if was and was != given:
-        causes.forbidden("status.certificate", "updates may not change existing certificate content")
+        causes.forbidden("status.certificate", "updates may not modify existing certificate content")
+
+
+def _validate_status(new: Object, old: Object, causes: Causes) -> None:
+    _validate_update(new, old, causes)
+    for kind in APPROVAL:
+        if len(conditions(new, (kind,))) > len(conditions(old, (kind,))):
+            causes.forbidden("status.conditions", f'updates may not add a condition of type "{kind}"')
 
 
 def _condition(obj: Object) -> str:
@@ -157,13 +176,14 @@ def _duration(obj: Object) -> str:
 KIND: Final = Kind(
     "certificates.k8s.io/v1 certificatesigningrequests CertificateSigningRequest C csr - | approval status",
     strategy=Strategy(
+        stamp=_stamp,
         prepare_create=_prepare_create,
         prepare_update=_prepare_update,
         prepare_status=_prepare_status,
         prepare_approval=_prepare_approval,
         validate=_validate,
         validate_update=_validate_update,
-        validate_status=_validate_update,
+        validate_status=_validate_status,
         selectable=lambda obj: {"spec.signerName": (obj.get("spec") or {}).get("signerName", "")},
     ),
     columns="Name!, Age, SignerName = spec.signerName||<none>, Requestor = spec.username, RequestedDuration, Condition",

@@ -31,18 +31,21 @@ def _default_class(obj: Object) -> None:
 
 
 def _validate_class(obj: Object, causes: Causes) -> None:
-    provisioner = obj.get("provisioner", "")
-    if provisioner:
-        causes.check(qualified_name_problems, provisioner.lower(), "provisioner")
-    else:
-        causes.required("provisioner")
-    _parameters(obj.get("parameters", {}), causes)
+    validate_driver(obj.get("provisioner", ""), "provisioner", causes)
+    validate_parameters(obj.get("parameters", {}), causes)
     causes.one_of(obj.get("reclaimPolicy") or "Delete", ("Delete", "Retain"), "reclaimPolicy")
     _FIELDS.check(obj, "", causes, "volumeBindingMode")
     _topologies(obj.get("allowedTopologies", ()), causes)
 
 
-def _parameters(found: Mapping[str, str], causes: Causes) -> None:
+def validate_driver(name: str, path: str, causes: Causes) -> None:
+    if name:
+        causes.check(qualified_name_problems, name.lower(), path)
+    else:
+        causes.required(path)
+
+
+def validate_parameters(found: Mapping[str, str], causes: Causes) -> None:
     if len(found) > MAX_PARAMETERS:
         causes.too_long("parameters", MAX_PARAMETERS)
         return

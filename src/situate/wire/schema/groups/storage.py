@@ -25,6 +25,7 @@ VolumeAttachmentSource: persistentVolumeName 1 string?; inlineVolumeSpec 2 core.
 VolumeAttachmentSpec: attacher 1 string!; source 2 VolumeAttachmentSource!*; nodeName 3 string!
 VolumeAttachmentStatus: attached 1 bool!; attachmentMetadata 2 {string}; attachError 3 VolumeError?; detachError 4
     VolumeError?
+kind VolumeAttributesClass: metadata 1 meta.v1.ObjectMeta!; driverName 2 string!; parameters 3 {string}
 VolumeError: time 1 Time!; message 2 string; errorCode 3 int32?
 VolumeNodeResources: count 1 int32? >=0
 """

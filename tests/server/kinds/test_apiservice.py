@@ -1,0 +1,64 @@
+"""APIServices are stored, and say that nothing is proxied to them."""
+
+from server.kinds.checking import found_by
+from server.kinds.group_writes import strategy_of
+from situate.server.objects import Object
+from situate.server.resources import BY_KIND
+from situate.server.tables.printers import cells_of
+
+RESOURCE = BY_KIND["apiregistration.k8s.io/v1", "APIService"]
+STRATEGY = strategy_of(RESOURCE)
+NOW = "2026-01-01T00:00:00Z"
+SERVICE = {"namespace": "default", "name": "sample"}
+
+
+def created(**spec: object) -> Object:
+    known = {"group": "example.com", "version": "v1", "groupPriorityMinimum": 100, "versionPriority": 10, **spec}
+    made: Object = {"metadata": {"name": "v1.example.com", "creationTimestamp": NOW}, "spec": known}
+    STRATEGY.default(made)
+    STRATEGY.prepare_create(made)
+    return made
+
+
+def test_one_of_another_server_is_not_available_and_warns() -> None:
+    made = created(service=dict(SERVICE))
+    assert found_by(STRATEGY.validate, made) == []
+    assert made["spec"]["service"]["port"] == 443
+    (condition,) = made["status"]["conditions"]
+    assert (condition["type"], condition["status"], condition["reason"]) == ("Available", "False", "NotProxied")
+    assert condition["lastTransitionTime"] == NOW
+    assert STRATEGY.warnings(made) == [
+        "APIService is stored and has no effect here: situate proxies no requests to other API servers"
+    ]
+    assert cells_of(RESOURCE, made, 0)[:3] == ["v1.example.com", "default/sample", "False (NotProxied)"]
+
+
+def test_a_local_one_is_available() -> None:
+    made = created()
+    assert STRATEGY.warnings(made) == []
+    assert cells_of(RESOURCE, made, 0)[:3] == ["v1.example.com", "Local", "True"]
+
+
+def test_one_that_gets_a_service_is_no_longer_available_and_its_other_conditions_stay() -> None:
+    old = created()
+    old["status"]["conditions"].append({"type": "Mine", "status": "True"})
+    new = {**old, "spec": {**old["spec"], "service": {**SERVICE, "port": 443}}, "status": {}}
+    STRATEGY.prepare_update(new, old)
+    assert [(one["type"], one["status"]) for one in new["status"]["conditions"]] == [
+        ("Mine", "True"),
+        ("Available", "False"),
+    ]
+
+
+def test_an_update_of_the_spec_keeps_the_status() -> None:
+    old = created()
+    new = {**old, "spec": {**old["spec"], "versionPriority": 11}, "status": {}}
+    STRATEGY.prepare_update(new, old)
+    assert new["status"] == old["status"]
+
+
+def test_a_status_is_true_or_false_or_unknown() -> None:
+    new = {**created(), "status": {"conditions": [{"type": "Available", "status": "Perhaps"}]}}
+    (cause,) = found_by(STRATEGY.validate_status, new, created())
+    assert cause.field == "status.conditions[0].status"
+    assert cause.message == 'Unsupported value: "Perhaps": supported values: "False", "True", "Unknown"'
