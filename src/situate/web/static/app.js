@@ -6,12 +6,13 @@ import { gangs } from "./gangs.js";
 import { login } from "./login.js";
 import { map } from "./map.js";
 import { placements } from "./placements.js";
+import { preemptions } from "./preemptions.js";
 import { probe } from "./probe.js";
 import { waiting } from "./waiting.js";
 import { why } from "./why.js";
 
-const VIEWS = { map, waiting, placements, gangs, probe, why };
-const TITLES = { map: "Map", waiting: "Waiting", placements: "Placements", gangs: "Gangs", probe: "What if", why: "Why" };
+const VIEWS = { map, waiting, placements, preemptions, gangs, probe, why };
+const TITLES = { map: "Map", waiting: "Waiting", placements: "Placements", preemptions: "Preemptions", gangs: "Gangs", probe: "What if", why: "Why" };
 const content = document.getElementById("content");
 let shown = null;
 let stream = null;
