@@ -10,7 +10,7 @@ from situate.core.state.cluster import Cluster
 from situate.core.state.pods import DISRUPTION_TARGET
 from situate.web import preemptions
 from situate.web.feed import Told
-from situate.web.preemptions import PreemptionNotes, _of_event, preemption_rows
+from situate.web.preemptions import PreemptionNotes, _of_event, preemption_rows, waiting_messages
 
 MESSAGE = "0/3 nodes are available: 3 Insufficient cpu."
 NO_CPU = PodCondition(type="PodScheduled", status="False", reason="Unschedulable", message=MESSAGE)
@@ -40,6 +40,7 @@ def test_victims_of_one_pod_on_one_node_share_a_row_and_the_newest_comes_first()
         PreemptionNotes(),
         {},
         Cluster(),
+        {},
     )
     assert found["victims"] == 3
     first, second = found["rows"]
@@ -55,19 +56,31 @@ def test_priorities_and_the_reason_are_remembered_when_the_pods_are_gone() -> No
     assert notes.pod_seen(high)
     assert notes.pod_seen(victim)
     assert not notes.pod_seen(victim), "nothing new"
-    (row,) = preemption_rows(told(event("a")), notes, {}, Cluster())["rows"]
+    (row,) = preemption_rows(told(event("a")), notes, {}, Cluster(), {})["rows"]
     assert (row["state"], row["priority"], row["message"]) == ("gone", 1000, MESSAGE)
     assert row["victims"] == [{"pod": "shop/a", "priority": -5}]
+
+
+def test_what_a_preemptor_was_told_before_anybody_looked_is_known_from_the_placements() -> None:
+    placements = [
+        {"event": "waiting", "pod": "default/high", "message": "0/3 nodes are available: 3 Too many pods."},
+        {"event": "placed", "pod": "default/high", "message": MESSAGE},
+        {"event": "placed", "pod": "default/high", "message": ""},
+        {"event": "bound", "pod": "default/high", "message": ""},
+    ]
+    said = waiting_messages(placements)
+    (row,) = preemption_rows(told(event("a")), PreemptionNotes(), {}, Cluster(), said)["rows"]
+    assert row["message"] == MESSAGE
 
 
 def test_a_row_says_what_became_of_the_preemptor() -> None:
     cluster = Cluster()
     cluster.add_node(node("n1"))
     high = pod("high", uid="uid-high", priority=7)
-    (row,) = preemption_rows(told(event("a")), PreemptionNotes(), {"default/high": high}, cluster)["rows"]
+    (row,) = preemption_rows(told(event("a")), PreemptionNotes(), {"default/high": high}, cluster, {})["rows"]
     assert (row["state"], row["priority"]) == ("waiting", 7)
     cluster.add_pod(pod("high", uid="uid-high", priority=7, node_name="n1"))
-    (row,) = preemption_rows(told(event("a")), PreemptionNotes(), {}, cluster)["rows"]
+    (row,) = preemption_rows(told(event("a")), PreemptionNotes(), {}, cluster, {})["rows"]
     assert (row["state"], row["priority"], row["placed"]) == ("bound", 7, "n1")
 
 
@@ -75,9 +88,9 @@ def test_another_pod_of_the_preemptors_name_is_not_taken_for_it() -> None:
     cluster = Cluster()
     cluster.add_node(node("n1"))
     cluster.add_pod(pod("high", uid="another", priority=7, node_name="n1"))
-    (row,) = preemption_rows(told(event("a")), PreemptionNotes(), {}, cluster)["rows"]
+    (row,) = preemption_rows(told(event("a")), PreemptionNotes(), {}, cluster, {})["rows"]
     assert (row["state"], row["priority"]) == ("gone", None)
-    (row,) = preemption_rows(told(event("a")), PreemptionNotes(), {"default/high": pod("high", uid="x")}, cluster)[
+    (row,) = preemption_rows(told(event("a")), PreemptionNotes(), {"default/high": pod("high", uid="x")}, cluster, {})[
         "rows"
     ]
     assert (row["state"], row["priority"]) == ("gone", None)

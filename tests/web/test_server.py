@@ -380,8 +380,16 @@ def test_a_preemption_shows_who_had_to_go_for_whom_and_why(tmp_path: Path) -> No
             assert (row["by"], row["priority"], row["placed"]) == ("default/high", 1000, row["node"])
             assert (victim["pod"].startswith("default/low-"), victim["priority"]) == (True, 0)
             assert "Insufficient cpu" in row["message"]
-            late = await first(admin, "preemptions", "preemptions", lambda now: now["rows"])
-            assert late == found, "somebody who comes later sees the same"
+        async with world.person(namespace="kube-system") as later:  # another person: nothing was watched for them yet
+            late = await first(
+                later,
+                "preemptions",
+                "preemptions",
+                lambda now: now["rows"] and now["rows"][0]["state"] == "bound" and now["rows"][0]["message"],
+            )
+            (again,) = late["rows"]
+            assert (again["by"], again["priority"], again["message"]) == (row["by"], 1000, row["message"])
+            assert again["victims"] == [{"pod": victim["pod"], "priority": None}], "it is gone, and so is its priority"
 
     run(tmp_path, test)
 

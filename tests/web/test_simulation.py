@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from situate.cli.commands.simulate import runs
 from situate.cli.commands.web import simulation
 from situate.web import answers, reports
 from situate.web.limits import MAX_REPORTS_PER_LOGIN
@@ -30,7 +31,7 @@ TEMPLATE = {
     "metadata": {"labels": {"app": "web"}},
     "spec": {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}]},
 }
-WEB = {
+WEB: dict[str, Any] = {
     "apiVersion": "apps/v1",
     "kind": "Deployment",
     "metadata": {"name": "web"},
@@ -96,7 +97,7 @@ async def _refusals(admin: Visitor) -> None:
         ({"default": False}, "choose a policy"),
         ({"arrivals": "sometimes"}, "arrivals: "),
         ({"duration": "long"}, "duration: "),
-        ({"pods": 5}, "needs a manifest, and how they arrive"),
+        ({"pods": 5}, "needs a manifest, and how the pods arrive"),
         ({"pods": 10_001, "arrivals": "poisson:5"}, "10,001 pods would come"),
         ({"manifest": json.dumps({**WEB, "spec": {**WEB["spec"], "replicas": 900_000}})}, "900,000 pods would come"),
         ({"pods": "many"}, "Expected `int | null`"),
@@ -110,7 +111,7 @@ def test_a_simulation_that_takes_too_long_is_stopped(tmp_path: Path, monkeypatch
     monkeypatch.setattr(answers, "QUESTION_S", 1.5)
     monkeypatch.setattr(simulation, "MAX_SIMULATED", 1_000_000)
     stopped: list[bool] = []
-    whole = simulation.simulate_each
+    whole = runs.simulate_each
 
     def watched(*given: Any) -> Any:
         try:

@@ -35,7 +35,7 @@ from situate.web.gangs import GangMembers
 from situate.web.limits import FIRST_FLUSH_S, FLUSH_S, LISTING_FLUSH_S, NODES_FIRST_S, RECHECK_S
 from situate.web.map_columns import MapColumns, used_shares
 from situate.web.placements import placement_feed
-from situate.web.preemptions import PreemptionNotes, preemption_feed, preemption_rows
+from situate.web.preemptions import PreemptionNotes, preemption_feed, preemption_rows, waiting_messages
 from situate.web.rights import Scope, find_scope
 from situate.web.throttled import ThrottledRows
 from situate.web.usage import Usage, UsageReader
@@ -87,9 +87,11 @@ class ClusterModel:
         self._measured = False
         """Whether there are figures that the columns do not have."""
         self._reader = UsageReader(client, self._used)
-        self.placements = placement_feed(client, scope.namespace, self._moved_soon)
+        self.placements = placement_feed(client, scope.namespace, self._preempted)
         self.preemptions = preemption_feed(client, scope.namespace, self._preempted)
         self._preemption_notes = PreemptionNotes()
+        self._preemptors: frozenset[str] = frozenset()
+        """The pods of which the rows of preemptions say what became of them."""
         self.preemption_rows = ThrottledRows(self._preemption_rows, clock)
         self._reflectors = [Reflector(client, _within(kind, scope), self._tell) for kind in kinds]
         self._pods = [one for one in self._reflectors if one.kind.model is Pod]
@@ -205,6 +207,8 @@ class ClusterModel:
             case PodGone(ref):
                 key = f"{ref.namespace}/{ref.name}"
                 self.cluster.remove_pod(key)
+                if key in self._preemptors:
+                    self.preemption_rows.changed(self.tick + 1)
                 if self.gangs.gone(key):
                     self.gang_rows.changed(self.tick + 1)
                 if self.pending.pop(key, None) is not None:
@@ -229,7 +233,7 @@ class ClusterModel:
         waits = not pod.spec.node_name and not finished
         if self.gangs.seen(pod, finished):
             self.gang_rows.changed(self.tick + 1)
-        if self._preemption_notes.pod_seen(pod):
+        if self._preemption_notes.pod_seen(pod) or key in self._preemptors:
             self.preemption_rows.changed(self.tick + 1)
         if waits:
             self.pending[key] = pod
@@ -243,12 +247,15 @@ class ClusterModel:
             rows.changed(self.tick + 1)
 
     def _preempted(self) -> None:
+        """Perhaps: there are new placements, or preemptions."""
         self.preemption_rows.changed(self.tick + 1)
         self._moved_soon()
 
     def _preemption_rows(self) -> dict[str, Any]:
         feed = self.preemptions
-        rows = preemption_rows(feed.after(0), self._preemption_notes, self.pending, self.cluster)
+        events, said = feed.after(0), waiting_messages(self.placements.after(0))
+        self._preemptors = frozenset(one["by"] for one in events)
+        rows = preemption_rows(events, self._preemption_notes, self.pending, self.cluster, said)
         return {**rows, "problem": feed.problem}
 
     def _object_seen(self, item: Any) -> None:

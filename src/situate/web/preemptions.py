@@ -20,6 +20,8 @@ from situate.web.placements import FOREIGN, within_namespace
 from situate.web.waiting import why_waiting
 
 REASON: Final = "Preempted"
+WAITED: Final = ("waiting", "placed")
+"""Placements of pods that have no node yet; `placed`: one is reserved for them."""
 _ON_NODE: Final = " on node "
 
 
@@ -105,8 +107,17 @@ class _Row:
     victims: list[Told] = field(default_factory=list)
 
 
+def waiting_messages(placements: Sequence[Told]) -> dict[str, str]:
+    """What each pod that waited was told last: for preemptors that were placed before anybody looked."""
+    return {one["pod"]: one["message"] for one in placements if one["event"] in WAITED and one["message"]}
+
+
 def preemption_rows(
-    events: Sequence[Told], notes: PreemptionNotes, pending: Mapping[str, Pod], cluster: Cluster
+    events: Sequence[Told],
+    notes: PreemptionNotes,
+    pending: Mapping[str, Pod],
+    cluster: Cluster,
+    said: Mapping[str, str],
 ) -> dict[str, Any]:
     """One row for what one pod preempted on one node, the newest first."""
     rows: dict[tuple[str, str, str], _Row] = {}
@@ -116,10 +127,12 @@ def preemption_rows(
         row.time = max(row.time, one["time"])
         row.victims.append(one)
     ordered = sorted(rows.values(), key=lambda row: row.time, reverse=True)
-    return {"victims": len(events), "rows": [_value(row, notes, pending, cluster) for row in ordered]}
+    return {"victims": len(events), "rows": [_value(row, notes, pending, cluster, said) for row in ordered]}
 
 
-def _value(row: _Row, notes: PreemptionNotes, pending: Mapping[str, Pod], cluster: Cluster) -> dict[str, Any]:
+def _value(
+    row: _Row, notes: PreemptionNotes, pending: Mapping[str, Pod], cluster: Cluster, said: Mapping[str, str]
+) -> dict[str, Any]:
     by, uid = row.first["by"], row.first["byUid"]
     known, priority, node = notes.preemptor(uid), None, ""
     waits = pending.get(by)
@@ -140,7 +153,7 @@ def _value(row: _Row, notes: PreemptionNotes, pending: Mapping[str, Pod], cluste
         "state": "waiting" if waits is not None else "bound" if node else "gone",
         "placed": node,
         "node": row.first["node"],
-        "message": known.message if known is not None else "",
+        "message": known.message if known is not None else said.get(by, ""),
         "scheduler": row.first["scheduler"],
         "victims": [{"pod": one["pod"], "priority": notes.priority_of_victim(one["uid"])} for one in row.victims],
     }

@@ -25,7 +25,10 @@ class ThrottledRows:
         """The rows, if they changed after the tick `since`; `now` is the present tick."""
         made = self._made
         if made is None or (made[0] < self._changed and self._clock() - made[1] >= WAITING_S):
-            made = self._made = (now, self._clock(), self._make())
+            rows = self._make()
+            if made is not None and rows == made[2]:  # nobody needs to be told
+                now = self._changed = made[0]
+            made = self._made = (now, self._clock(), rows)
         return made[2] if made[0] > since else None
 
     @property

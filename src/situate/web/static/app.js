@@ -38,8 +38,10 @@ function show() {
   document.title = `${TITLES[where.name]} · situate`;
   for (const link of document.querySelectorAll("#bar nav a")) {
     const here = link.getAttribute("href") === `/${where.name}` || (where.name === "why" && link.getAttribute("href") === "/waiting");
-    if (here) link.setAttribute("aria-current", "page");
-    else link.removeAttribute("aria-current");
+    if (here) {
+      link.setAttribute("aria-current", "page");
+      link.parentElement.scrollLeft = link.offsetLeft - link.parentElement.offsetLeft - 40; // on a phone, not all fit
+    } else link.removeAttribute("aria-current");
   }
   content.className = where.name;
   content.setAttribute("aria-label", TITLES[where.name]);

@@ -55,9 +55,9 @@ async def simulate_live(client: Client, asked: SimulationQuestion, stopped: Call
     )
     manifests = list(manifests_in(Source(MANIFEST, asked.manifest.encode()))) if asked.manifest.strip() else []
     if asked.pods is not None and (rate is None or not manifests):
-        raise InputError("a number of pods needs a manifest, and how they arrive")
+        raise InputError("pods: needs a manifest, and how the pods arrive")
     if asked.pods is not None and asked.pods < 1:
-        raise InputError(f"{asked.pods} is no number of pods")
+        raise InputError(f"pods: {asked.pods} is less than 1")
     if asked.seed < 0:
         raise InputError(f"seed: {asked.seed} is negative")
     profiles = await cluster_profiles(client, None)
