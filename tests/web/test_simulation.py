@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from situate.cli.commands.simulate import runs
-from situate.cli.commands.web import simulation
+from situate.cli.commands.web.desk import CommandDesk
 from situate.web import answers, reports
+from situate.web.desk import Simulation, SimulationQuestion
 from situate.web.limits import MAX_REPORTS_PER_LOGIN
 from situate.web.logins import Login, Person
 from situate.web.reports import keep_report
@@ -107,28 +109,31 @@ async def _refusals(admin: Visitor) -> None:
         assert (code, words in found["error"]) == (400, True), (asked, found)
 
 
-def test_a_simulation_that_takes_too_long_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answers, "QUESTION_S", 1.5)
-    monkeypatch.setattr(simulation, "MAX_SIMULATED", 1_000_000)
-    stopped: list[bool] = []
-    whole = runs.simulate_each
+def test_a_simulation_that_nobody_waits_for_any_more_is_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answers, "QUESTION_S", 5.0)
+    ended = threading.Event()
 
-    def watched(*given: Any) -> Any:
-        try:
-            return whole(*given)
-        except InputError:
-            stopped.append(True)
-            raise
+    async def endless(_desk: object, _client: object, _asked: object, stopped: Callable[[], bool]) -> Simulation:
+        def wait() -> None:
+            while not stopped():
+                time.sleep(0.01)
+            ended.set()
 
-    monkeypatch.setattr(simulation, "simulate_each", watched)
+        await asyncio.to_thread(wait)
+        raise AssertionError("somebody waited")
 
     async def test(world: PageWorld) -> None:
         async with world.person() as admin:
-            code, found = await simulated(admin, arrivals="poisson:1", pods=30_000, duration="exp:2s")
+            asked = SimulationQuestion(manifest=json.dumps(WEB))
+            async with world.page.models.client(Person()) as client:
+                with pytest.raises(InputError, match="took too long"):
+                    await CommandDesk().simulate(client, asked, lambda: True)
+            monkeypatch.setattr(CommandDesk, "simulate", endless)
+            code, found = await simulated(admin)
             assert (code, found["error"]) == (504, "the answer took too long")
-            async with asyncio.timeout(120):
-                while not stopped:
-                    await asyncio.sleep(0.05)
+            assert await asyncio.to_thread(ended.wait, 120.0)
 
     run(tmp_path, test)
 
