@@ -25,7 +25,9 @@ FILE: Final = click.Path(path_type=Path, dir_okay=False)
 @click.option("--address", default="127.0.0.1", show_default=True, help="Where to listen.")
 @click.option("--port", type=PORT, default=DEFAULT_PORT, show_default=True, help="0: any free one.")
 @click.option("--tls-san", "names", multiple=True, metavar="HOST", help="Another host name by which browsers reach it.")
-@click.option("--tls-cert-file", type=FILE, metavar="FILE", help="The certificate to serve; default: one of our own.")
+@click.option(
+    "--tls-cert-file", type=FILE, metavar="FILE", help="The certificate to serve; default: a self-signed one."
+)
 @click.option("--tls-private-key-file", type=FILE, metavar="FILE", help="Its key.")
 @click.option("--tokens-only", is_flag=True, help="Print no login link: people log in with a token of the API server.")
 @click.option("--login", is_flag=True, help="Print a new login link for the page of `situate up`, and exit.")

@@ -103,7 +103,9 @@ def _listen(address: str, port: int) -> socket.socket:
     try:
         return socket.create_server((address, port), family=socket.AF_INET6 if ":" in address else socket.AF_INET)
     except OSError as error:
-        raise InputError(f"{address}:{port} cannot be listened on: {error.strerror}; --port chooses another") from None
+        raise InputError(
+            f"{address}:{port} cannot listen there: {error.strerror}; choose another port with --port"
+        ) from None
 
 
 # ── behind `situate up` ─────────────────────────────────────────────────────────────────────────────────────────────
