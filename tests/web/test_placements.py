@@ -11,7 +11,7 @@ import pytest
 from situate.kube.client import Client
 from situate.kube.errors import ApiError
 from situate.web import feed, placements
-from situate.web.feed import Feed
+from situate.web.feed import DecisionFeed
 from situate.web.placements import placement_feed
 
 
@@ -54,7 +54,7 @@ class ForeignServer:
         yield Lines(self.streams.pop(0))
 
 
-async def read(server: ForeignServer, namespace: str = "") -> Feed:
+async def read(server: ForeignServer, namespace: str = "") -> DecisionFeed:
     log = placement_feed(cast("Client", server), namespace, lambda: None)
     task = asyncio.create_task(log.run())
     async with asyncio.timeout(20):

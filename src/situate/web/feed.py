@@ -31,7 +31,7 @@ class FeedSource:
     params: Mapping[str, str] = field(default_factory=dict)
 
 
-class Feed:
+class DecisionFeed:
     """`run` it until it is cancelled. A source that the server does not have gives way to the next."""
 
     def __init__(

@@ -10,7 +10,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from situate.kube.client import Client
-from situate.web.feed import Feed, FeedSource
+from situate.web.feed import DecisionFeed, FeedSource
 from situate.web.limits import MAX_PLACEMENTS
 
 OWN: Final = "/apis/situate.dev/v1alpha1"
@@ -26,12 +26,12 @@ UNTOLD: Final = ("running", "succeeded", "gone")
 """What is no decision."""
 
 
-def placement_feed(client: Client, namespace: str, moved: Callable[[], None]) -> Feed:
+def placement_feed(client: Client, namespace: str, moved: Callable[[], None]) -> DecisionFeed:
     """Of one namespace, or of all if it is empty."""
     within = within_namespace(namespace)
     own = FeedSource(f"{OWN}{within}/placementevents", _of_placement, begin="0")
     foreign = FeedSource(f"{FOREIGN}{within}/events", _of_event)
-    return Feed(client, (own, foreign), MAX_PLACEMENTS, "placements", moved)
+    return DecisionFeed(client, (own, foreign), MAX_PLACEMENTS, "placements", moved)
 
 
 def within_namespace(namespace: str) -> str:

@@ -14,7 +14,7 @@ from situate.core.model.pod import Pod
 from situate.core.state.cluster import Cluster
 from situate.core.state.pods import DISRUPTION_TARGET
 from situate.kube.client import Client
-from situate.web.feed import Feed, FeedSource, Told
+from situate.web.feed import DecisionFeed, FeedSource, Told
 from situate.web.limits import MAX_PREEMPTIONS, MAX_REMEMBERED
 from situate.web.placements import FOREIGN, within_namespace
 from situate.web.waiting import why_waiting
@@ -25,11 +25,11 @@ WAITED: Final = ("waiting", "placed")
 _ON_NODE: Final = " on node "
 
 
-def preemption_feed(client: Client, namespace: str, moved: Callable[[], None]) -> Feed:
+def preemption_feed(client: Client, namespace: str, moved: Callable[[], None]) -> DecisionFeed:
     """Of victims in one namespace, or in all if it is empty."""
     params = {"fieldSelector": f"reason={REASON}"}
     source = FeedSource(f"{FOREIGN}{within_namespace(namespace)}/events", _of_event, params=params)
-    return Feed(client, (source,), MAX_PREEMPTIONS, "preemptions", moved)
+    return DecisionFeed(client, (source,), MAX_PREEMPTIONS, "preemptions", moved)
 
 
 def _of_event(found: Mapping[str, Any]) -> Told | None:
