@@ -41,9 +41,10 @@ export function simulation({ field, answer, ask }) {
 function shown(found) {
   const address = `/api/reports/${encodeURIComponent(found.report)}`;
   const several = found.configurations.length;
+  const caption = several > 1 ? "The same pods, at the same times, under each policy" : "How it went";
   return [
-    h("div", { class: "wide" }, h("table", {},
-      h("caption", {}, several > 1 ? "The same pods, at the same times, under each policy" : "How it went"),
+    h("p", { class: "quiet" }, caption),
+    h("div", { class: "wide" }, h("table", { "aria-label": caption },
       h("thead", {}, h("tr", {}, h("th", { scope: "col" }, ""), found.configurations.map((name) => h("th", { scope: "col", class: "number" }, name)))),
       h("tbody", {}, found.rows.map((row) => (row.values.length
         ? h("tr", {}, h("th", { scope: "row", class: "figurename" }, row.label), row.values.map((each) => h("td", { class: "number" }, each)))
