@@ -173,6 +173,11 @@ bench-page: chromium  ## Measure the page on 5,000 nodes and 20,000 pods: first 
 
 .PHONY: chromium browser pictures bench-page
 
+timed-journeys: $(VENV)/.ready-dev  ## Time the three journeys of a new user, by the commands that the pages show: JOURNEY=2 for one
+	@PYTHONPATH=tests $(BIN)/python -m docs.journeys $(JOURNEY)
+
+.PHONY: timed-journeys
+
 helm: $(KUBE_HELM)  ## Build helm, once, for the tests of the chart (needs Go)
 	@echo "helm is in $(KUBE_BIN)"
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
 from browser.conftest import Open, Page, UpCluster, visit
 
-VIEWS = ("/map", "/waiting", "/placements", "/gangs", "/probe")
+VIEWS = ("/map", "/waiting", "/placements", "/preemptions", "/gangs", "/probe")
 
 
 def pod(name: str, cpu: str, **spec: Any) -> dict[str, Any]:
@@ -122,6 +123,69 @@ def test_a_gang_is_shown_until_it_is_whole(page: Open, cluster: UpCluster) -> No
     row.get_by_text("whole").wait_for()
     for name in ("train-0", "train-1"):
         cluster.delete("pod", name)
+
+
+def test_a_preemption_says_who_had_to_go_for_whom_and_why(page: Open, cluster: UpCluster) -> None:
+    important = {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": "urgent"},
+        "value": 1000,
+    }
+    only = {"nodeSelector": {"kubernetes.io/hostname": "node-05"}}
+    cluster.apply(important, pod("low", "3", **only))
+    one = page()
+    show(one, "Placements")
+    one.locator(".stream li", has_text="default/low").filter(has_text="→ node-05").wait_for()
+    show(one, "Preemptions")
+    cluster.apply(pod("high", "3", priorityClassName="urgent", **only))
+    row = one.locator("article", has_text="default/high")
+    row.get_by_text("took the room of 1 pod on node-05: its priority is 1000, theirs 0.").wait_for()
+    row.get_by_text("Insufficient cpu").wait_for()
+    row.get_by_text("placed", exact=True).wait_for()
+    assert row.locator(".victims").inner_text() == "default/low priority 0"
+    show(one, "Placements")
+    evicted = one.locator(".stream li", has_text="default/low").filter(has_text="PreemptionByScheduler")
+    evicted.get_by_role("link", name="for whom").click()
+    row.get_by_role("link", name="default/low").wait_for()
+    one.get_by_role("searchbox").fill("nobody")
+    row.wait_for(state="detached")
+    one.get_by_role("searchbox").fill("node-05")
+    row.get_by_role("link", name="Why").click()
+    one.get_by_role("heading", name="default/high").wait_for()
+    cluster.delete("pod", "high")
+    cluster.delete("priorityclass", "urgent")
+
+
+PACK = """apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles: [{plugins: {multiPoint: {enabled: [{name: BinPack, weight: 10}]}}}]
+"""
+
+
+def test_policies_are_simulated_side_by_side_with_their_report(page: Open, cluster: UpCluster) -> None:
+    one = page()
+    show(one, "What if")
+    form = one.locator(".simulation")
+    form.get_by_role("button", name="Simulate").click()
+    form.get_by_text("no pod would come").wait_for()
+    form.get_by_label("Workloads to come").fill(json.dumps(pod("guest", "1")))
+    form.get_by_label("A policy of yours").fill(PACK)
+    form.get_by_label("arrive").fill("every:10s")
+    form.get_by_label("pods", exact=True).fill("6")
+    form.get_by_label("run for").fill("10m")
+    form.get_by_role("button", name="Simulate").click()
+    form.get_by_role("columnheader", name="your policy").wait_for()
+    used = form.get_by_role("row").filter(has=one.get_by_role("rowheader", name="used, most"))
+    assert used.get_by_role("cell").all_inner_texts() == ["6", "2"]
+    report = one.frame_locator("iframe")
+    report.get_by_role("heading", name="6 pods on 12 nodes").wait_for()
+    assert report.locator("main svg").count() > 10
+    styled = "document.querySelector('main') && getComputedStyle(document.querySelector('main')).maxWidth"
+    assert one.frames[-1].evaluate(styled) == "1240px"
+    with one.context.expect_page() as opened:
+        form.get_by_role("link", name="Open the report").click()
+    opened.value.get_by_role("heading", name="Side by side").wait_for()
 
 
 def test_what_if_counts_tries_and_refuses_nonsense(page: Open, cluster: UpCluster) -> None:

@@ -60,6 +60,15 @@ def test_an_unknown_command_is_a_usage_error() -> None:
     assert result.stderr == "error: no such command: plaice; did you mean `situate place`?\n"
     result = CliRunner().invoke(main, ["xyzzy"])
     assert result.stderr == "error: no such command: xyzzy; `situate --help` lists the commands\n"
+    result = CliRunner().invoke(main, ["plan", "surviv"], prog_name="situate")
+    assert result.exit_code == 2
+    assert result.stderr == "error: no such command: surviv; did you mean `situate plan survive`?\n"
+
+
+def test_the_help_of_a_group_shows_the_summaries_of_its_commands_in_full() -> None:
+    for group in ("plan", "node", "token", "certificates", "envtest"):
+        told = CliRunner().invoke(main, [group, "--help"], prog_name="situate").stdout
+        assert "..." not in told.replace("[ARGS]...", ""), told
 
 
 @pytest.mark.parametrize(

@@ -45,13 +45,13 @@ def objects_of(*files: Path) -> list[Json]:
     return [item for file in files for item in yaml.safe_load_all(file.read_text()) if item]
 
 
-def allowed(objects: Iterable[Json]) -> set[Allowed]:
-    """All that the bindings among these objects give to the account."""
+def allowed(objects: Iterable[Json], account: Json = ACCOUNT) -> set[Allowed]:
+    """All that the bindings among these objects give to an account."""
     found = list(objects)
     roles = {(item["kind"], item["metadata"].get("namespace", ""), item["metadata"]["name"]): item for item in found}
     given: set[Allowed] = set()
     for item in found:
-        if item["kind"] not in ("RoleBinding", "ClusterRoleBinding") or ACCOUNT not in item["subjects"]:
+        if item["kind"] not in ("RoleBinding", "ClusterRoleBinding") or account not in item["subjects"]:
             continue
         namespace, ref = item["metadata"].get("namespace", ""), item["roleRef"]
         role = roles[ref["kind"], namespace if ref["kind"] == "Role" else "", ref["name"]]

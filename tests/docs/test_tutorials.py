@@ -53,9 +53,10 @@ class Step:
 
 @dataclass(slots=True)
 class Shell:
-    """One bash, in a directory of its own, in which `situate` is the one of this checkout."""
+    """One bash, in a directory of its own, in which `situate` is the one of an interpreter: this one's, by default."""
 
     folder: Path
+    python: str = sys.executable
     process: "subprocess.Popen[str]" = field(init=False)
 
     def __enter__(self) -> Self:
@@ -64,7 +65,7 @@ class Shell:
         situate = programs / "situate"
         # Ports of our own: tests run beside each other.
         free = 'case "$1" in up) set -- "$@" --port 0;; scheduler) set -- "$@" --secure-port 0;; esac'
-        situate.write_text(f'#!/bin/sh\n{free}\nexec "{sys.executable}" -m situate "$@"\n')
+        situate.write_text(f'#!/bin/sh\n{free}\nexec "{self.python}" -m situate "$@"\n')
         situate.chmod(situate.stat().st_mode | stat.S_IXUSR)
         here = self.folder / "here"
         here.mkdir()

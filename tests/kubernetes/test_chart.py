@@ -51,6 +51,7 @@ podAnnotations: {a: b}
 podLabels: {c: d}
 disruptionBudget: {minAvailable: 2}
 serviceAccount: {annotations: {e: f}}
+web: {enabled: true, rights: true, hosts: [page.example.com], tlsSecret: page-tls, resources: {limits: {memory: 2Gi}}}
 """
 
 
@@ -103,11 +104,22 @@ def compared(items: list[Json]) -> dict[str, Json]:
         pytest.param([], "base", id="as it stands"),
         pytest.param(["--set=preemption.enabled=true"], "overlays/preemption", id="with preemption"),
         pytest.param([f"--values={CHART / 'values-instead.yaml'}"], "overlays/instead", id="instead of kube-scheduler"),
+        pytest.param(["--set=web.enabled=true"], "overlays/web", id="with the page"),
     ],
 )
 def test_the_chart_makes_what_kustomize_makes(flags: list[str], variant: str, tmp_path: Path) -> None:
     made = list(yaml.safe_load_all(template(tmp_path, *flags)))
     assert compared(made) == compared(kustomized(variant))
+
+
+def test_the_chart_makes_the_page_with_rights_as_kustomize_does(tmp_path: Path) -> None:
+    made = list(yaml.safe_load_all(template(tmp_path, "--set=web.enabled=true,web.rights=true")))
+    overlay = tmp_path / "overlay"
+    overlay.mkdir()
+    parts = {"resources": ["base"], "components": ["components/web", "components/web-rights"]}
+    named = {key: [os.path.relpath(KUSTOMIZE / one, overlay) for one in values] for key, values in parts.items()}
+    (overlay / "kustomization.yaml").write_text(yaml.safe_dump(named))
+    assert compared(made) == compared(kustomized(str(overlay)))
 
 
 @pytest.mark.parametrize(
@@ -150,6 +162,18 @@ def test_every_value_is_in_what_the_chart_makes(tmp_path: Path) -> None:
     assert container["image"] == "registry.test/situate:9"
     assert container["args"] == ["scheduler", "--config=/etc/situate/config.yaml", "--v=2", "--logging-format=json"]
     assert {"nodeSelector", "tolerations", "topologySpreadConstraints", "imagePullSecrets"} <= inside.keys()
+    page = items[f"Deployment {NAMESPACE}/other-web"]["spec"]["template"]["spec"]
+    [container] = page["containers"]
+    assert container["args"] == [
+        "web",
+        "--address=0.0.0.0",
+        "--tls-san=page.example.com",
+        "--tls-cert-file=/etc/situate-web/tls.crt",
+        "--tls-private-key-file=/etc/situate-web/tls.key",
+    ]
+    assert container["image"] == "registry.test/situate:9"
+    assert [volume.get("secret") for volume in page["volumes"]] == [None, {"secretName": "page-tls"}]
+    assert "ClusterRole /other-web" in items
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,9 @@ import pytest
 
 from situate.kube.client import Client
 from situate.kube.errors import ApiError
-from situate.web import placements
-from situate.web.placements import PlacementFeed
+from situate.web import feed, placements
+from situate.web.feed import DecisionFeed
+from situate.web.placements import placement_feed
 
 
 def event(version: int, reason: str, message: str, kind: str = "Pod") -> bytes:
@@ -53,8 +54,8 @@ class ForeignServer:
         yield Lines(self.streams.pop(0))
 
 
-async def read(server: ForeignServer, namespace: str = "") -> PlacementFeed:
-    log = PlacementFeed(cast("Client", server), namespace, lambda: None)
+async def read(server: ForeignServer, namespace: str = "") -> DecisionFeed:
+    log = placement_feed(cast("Client", server), namespace, lambda: None)
     task = asyncio.create_task(log.run())
     async with asyncio.timeout(20):
         await server.done.wait()
@@ -82,7 +83,7 @@ def test_events_of_schedulers_are_placements_and_others_are_not() -> None:
 
 
 def test_a_stream_that_breaks_is_resumed_and_nothing_comes_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(placements, "RETRY_S", (0.0,))
+    monkeypatch.setattr(feed, "RETRY_S", (0.0,))
     gone = msgspec.json.encode({"type": "ERROR", "object": {"kind": "Status", "code": 410, "reason": "Expired"}})
     one, two = event(1, "Scheduled", "x to a"), event(2, "Scheduled", "x to b")
     server = ForeignServer([[one]], [[gone]], [[one, two]])

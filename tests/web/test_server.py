@@ -357,6 +357,43 @@ def test_a_gang_shows_how_many_it_has_and_needs(tmp_path: Path) -> None:
     run(tmp_path, test)
 
 
+def test_a_preemption_shows_who_had_to_go_for_whom_and_why(tmp_path: Path) -> None:
+    async def test(world: PageWorld) -> None:
+        important = {"metadata": {"name": "important"}, "value": 1000}
+        code, found = await world.api.send("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", important)
+        assert code == 201, found
+        async with world.person() as admin:
+            for number in range(3):
+                await create(world, pod(f"low-{number}", "3"))
+            await first(admin, "summary", "summary", lambda now: now["bound"] == 3)
+            async with aclosing(admin.events("preemptions")) as events:
+                stream = aiter(events)
+                assert (await _until(stream, "preemptions", lambda now: True))["rows"] == []
+                high = pod("high", "3")
+                high["spec"]["priorityClassName"] = "important"
+                await create(world, high)
+                found = await _until(
+                    stream, "preemptions", lambda now: now["rows"] and now["rows"][0]["state"] == "bound"
+                )
+            (row,) = found["rows"]
+            (victim,) = row["victims"]
+            assert (row["by"], row["priority"], row["placed"]) == ("default/high", 1000, row["node"])
+            assert (victim["pod"].startswith("default/low-"), victim["priority"]) == (True, 0)
+            assert "Insufficient cpu" in row["message"]
+        async with world.person(namespace="kube-system") as later:  # another person: nothing was watched for them yet
+            late = await first(
+                later,
+                "preemptions",
+                "preemptions",
+                lambda now: now["rows"] and now["rows"][0]["state"] == "bound" and now["rows"][0]["message"],
+            )
+            (again,) = late["rows"]
+            assert (again["by"], again["priority"], again["message"]) == (row["by"], 1000, row["message"])
+            assert again["victims"] == [{"pod": victim["pod"], "priority": None}], "it is gone, and so is its priority"
+
+    run(tmp_path, test)
+
+
 def test_what_if_answers_as_plan_does_and_changes_nothing(tmp_path: Path) -> None:
     async def test(world: PageWorld) -> None:
         await create(world, pod("one", "1"))

@@ -28,6 +28,8 @@ BAD_INPUT = 2
 INTERRUPTED = 130
 READER_GONE = 141
 MAX_ERROR_CHARS = 2_000
+WHOLE = 1_000
+"""How long the summary of a command may be: as long as it is."""
 
 # The one table of commands, in the groups that `--help` shows. Each command is the object of its own name in the module
 # of its own name below commands/. The summary is here and not in the command's docstring, because `--help` must list
@@ -70,7 +72,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "examples": "Copy the examples of the documentation to a directory.",
         "config": "Validate a scheduler configuration, or print the default one.",
         "bench": "Measure how fast the pods of a workload file are placed.",
-        "conformance": "Compare our decisions with recorded ones of kube-scheduler.",
+        "conformance": "Compare decisions with recorded ones of kube-scheduler.",
         "replay": "Run a journal again, and check that every effect matches the recording.",
         "sim": "Run the scheduler in simulated worlds full of faults, and check its invariants.",
     },
@@ -99,7 +101,27 @@ class CommandRefused(click.ClickException):
         click.echo(f"error: {one_line(self.message)}", file=file, err=True)
 
 
-class LazyGroup(click.Group):
+class CommandGroup(click.Group):
+    """Shows the summary of each command in full, and suggests a name for a misspelt one."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        names = self.list_commands(ctx)
+        if args and not args[0].startswith("-") and args[0] not in names:
+            alike = get_close_matches(args[0], names, n=1)
+            path = " ".join(["situate", *ctx.command_path.split()[1:]])
+            hint = f"did you mean `{path} {alike[0]}`?" if alike else f"`{path} --help` lists the commands"
+            raise BadInput(f"no such command: {args[0]}; {hint}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, one.get_short_help_str(WHOLE)) for name, one in commands if one is not None])
+
+
+class LazyGroup(CommandGroup):
     """Knows the names and summaries of the commands, and imports one only to run it."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -110,15 +132,6 @@ class LazyGroup(click.Group):
             return None
         command: click.Command = getattr(importlib.import_module(f"{__name__}.commands.{cmd_name}"), cmd_name)
         return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and not args[0].startswith("-") and args[0] not in SUMMARIES:
-            alike = get_close_matches(args[0], SUMMARIES, n=1)
-            hint = f"; did you mean `situate {alike[0]}`?" if alike else "; `situate --help` lists the commands"
-            raise BadInput(f"no such command: {args[0]}{hint}")
-        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         widest = max(map(len, SUMMARIES))

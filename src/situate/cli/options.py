@@ -148,7 +148,7 @@ def own_cluster_option(text: str, flag: str = "--cluster") -> Option:
             expose_value=False,
             is_eager=True,
             callback=_remember_cluster if flag == "--cluster" else _remember_name,
-            help="The cluster of this name; default: the one in this directory, which has none.",
+            help="The name of the cluster; default: the one in this directory, which has no name.",
         ),
         click.option(
             "--dir",
@@ -222,7 +222,11 @@ def hollow_node_options(command: F) -> F:
         click.option("--node-cpu", default="4", show_default=True, help="CPU of each hollow node."),
         click.option("--node-memory", default="16Gi", show_default=True, help="Memory of each hollow node."),
         click.option(
-            "--node-pods", type=click.IntRange(1), default=110, show_default=True, help="Pods that fit on each."
+            "--node-pods",
+            type=click.IntRange(1),
+            default=110,
+            show_default=True,
+            help="How many pods fit on each hollow node.",
         ),
         click.option(
             "--node-devices",

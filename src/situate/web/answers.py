@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
@@ -13,11 +14,12 @@ from situate.core.explain.formatting import roughly, taint_text
 from situate.core.model.node import Node
 from situate.core.state.cluster import Cluster
 from situate.kube.client import Client
-from situate.web.desk import Answer, Desk
+from situate.web.desk import Answer, Desk, SimulationQuestion
 from situate.web.guard import LOGIN, json_body, refusal
 from situate.web.limits import MAX_PODS_OF_NODE, MAX_QUESTIONS, QUESTION_S
 from situate.web.map_columns import NONE, PER_MILLE
 from situate.web.models import Models
+from situate.web.reports import keep_report, report
 from situate.wire.errors import InputError
 
 NOT_WHOLE: Final = "you do not see all nodes and pods, so this is what its scheduler recorded"
@@ -34,6 +36,8 @@ class Answers:
         routes.add_post("/api/room", self._room)
         routes.add_post("/api/drain", self._drain)
         routes.add_post("/api/survive", self._survive)
+        routes.add_post("/api/simulate", self._simulate)
+        routes.add_get("/api/reports/{name}", report)
 
     async def _why(self, request: web.Request) -> web.Response:
         person, desk = request[LOGIN].person, await self._models.desk()
@@ -60,6 +64,19 @@ class Answers:
 
     async def _survive(self, request: web.Request) -> web.Response:
         return await self._tried(request, lambda desk, client: desk.survive(client))
+
+    async def _simulate(self, request: web.Request) -> web.Response:
+        try:
+            asked = msgspec.convert(await json_body(request), SimulationQuestion)
+        except msgspec.ValidationError as error:
+            raise InputError(str(error)) from None
+        login, stop = request[LOGIN], threading.Event()
+        try:
+            async with asyncio.timeout(QUESTION_S), self._turns, self._models.client(login.person) as client:
+                found = await (await self._models.desk()).simulate(client, asked, stop.is_set)
+        finally:
+            stop.set()
+        return _json({**found.answer, "report": keep_report(login, found.report)})
 
     async def _tried(self, request: web.Request, question: Callable[[Desk, Client], Awaitable[Answer]]) -> web.Response:
         """What would be, on a copy of the cluster that this person reads for it."""

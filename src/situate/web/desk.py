@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
+
+import msgspec
 
 from situate.core.devices.template_claims import Templates
 from situate.core.model.pod import Pod
@@ -32,6 +34,30 @@ class PodInQuestion:
     """A node to report in full."""
 
 
+class SimulationQuestion(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What `situate simulate` is told by flags. Texts are as there."""
+
+    manifest: str = ""
+    """The workloads to come; empty: only what waits already."""
+    arrivals: str = ""
+    pods: int | None = None
+    duration: str = ""
+    seed: int = 0
+    default: bool = True
+    """Whether to compare kube-scheduler's defaults."""
+    cluster: bool = False
+    """Whether to compare what the cluster's schedulers are configured with."""
+    policy: str = ""
+    """A KubeSchedulerConfiguration to compare; empty: none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Simulation:
+    answer: Answer
+    report: str
+    """The page with plots, as HTML."""
+
+
 class Desk(Protocol):
     """Raises InputError for a question that makes no sense, and ApiError for what the API server refuses."""
 
@@ -51,3 +77,6 @@ class Desk(Protocol):
 
     async def survive(self, client: Client) -> Answer:
         """The loss of each zone."""
+
+    async def simulate(self, client: Client, asked: SimulationQuestion, stopped: Callable[[], bool]) -> Simulation:
+        """Workloads over time, under several configurations. It ends soon after `stopped`, with InputError."""

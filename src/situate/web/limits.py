@@ -1,4 +1,4 @@
-"""Every limit of the page's server. docs/WEB.md explains those that a user may meet."""
+"""Every limit of the page's server. docs/reference/limits.md lists those that a user may meet."""
 
 from typing import Final
 
@@ -49,6 +49,10 @@ WAITING_S: Final = 1.0
 """How often the rows are computed again at most."""
 MAX_PLACEMENTS: Final = 500
 """Placements that are kept, the newest."""
+MAX_PREEMPTIONS: Final = 500
+"""Preempted pods that are kept, the newest."""
+MAX_REMEMBERED: Final = 2_000
+"""Victims, and preemptors, of which is remembered what their Events do not say."""
 MAX_GROUPS: Final = 400
 """Gangs that are shown."""
 MAX_PODS_OF_NODE: Final = 500
@@ -59,3 +63,8 @@ MAX_QUESTIONS: Final = 2
 """Questions that are answered at the same time, of all users; others wait."""
 QUESTION_S: Final = 60.0
 """How long a question may wait and take."""
+MAX_SIMULATED: Final = 10_000
+"""Pods that may come in a simulation of the page."""
+MAX_REPORTS_PER_LOGIN: Final = 2
+"""Reports of simulations that are kept, the newest."""
+MAX_REPORT_BYTES: Final = 4 << 20

@@ -38,6 +38,8 @@ class Login:
     """What the API server calls the user, for people."""
     streams: int = 0
     """How many are open."""
+    reports: dict[str, bytes] = field(default_factory=dict)
+    """Of simulations, by a random name, the oldest first."""
 
 
 class Logins:

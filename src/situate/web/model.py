@@ -32,10 +32,12 @@ from situate.kube.errors import ApiError
 from situate.kube.kinds import PODS, WatchedKind
 from situate.kube.reflector import Reflector
 from situate.web.gangs import GangMembers
-from situate.web.limits import FIRST_FLUSH_S, FLUSH_S, LISTING_FLUSH_S, NODES_FIRST_S, RECHECK_S, WAITING_S
+from situate.web.limits import FIRST_FLUSH_S, FLUSH_S, LISTING_FLUSH_S, NODES_FIRST_S, RECHECK_S
 from situate.web.map_columns import MapColumns, used_shares
-from situate.web.placements import PlacementFeed
+from situate.web.placements import placement_feed
+from situate.web.preemptions import PreemptionNotes, preemption_feed, preemption_rows, waiting_messages
 from situate.web.rights import Scope, find_scope
+from situate.web.throttled import ThrottledRows
 from situate.web.usage import Usage, UsageReader
 from situate.web.waiting import waiting_rows
 
@@ -77,16 +79,20 @@ class ClusterModel:
         self._asking = asyncio.Lock()
         self._questions: set[asyncio.Task[Any]] = set()
         self._backlog: list[Change] | None = None
-        self._waiting: tuple[int, float, dict[str, Any]] | None = None
-        self._gang_rows: tuple[int, float, dict[str, Any]] | None = None
-        self._pending_tick = self._gang_tick = 1
         self.gangs = GangMembers()
+        self.waiting = ThrottledRows(lambda: waiting_rows(self.pending.values()), clock)
+        self.gang_rows = ThrottledRows(lambda: self.gangs.rows(self.groups, self.pending), clock)
         self.usage: Usage = {}
         """What nodes use; empty if nobody measures it."""
         self._measured = False
         """Whether there are figures that the columns do not have."""
         self._reader = UsageReader(client, self._used)
-        self.placements = PlacementFeed(client, scope.namespace, self._moved_soon)
+        self.placements = placement_feed(client, scope.namespace, self._preempted)
+        self.preemptions = preemption_feed(client, scope.namespace, self._preempted)
+        self._preemption_notes = PreemptionNotes()
+        self._preemptors: frozenset[str] = frozenset()
+        """The pods of which the rows of preemptions say what became of them."""
+        self.preemption_rows = ThrottledRows(self._preemption_rows, clock)
         self._reflectors = [Reflector(client, _within(kind, scope), self._tell) for kind in kinds]
         self._pods = [one for one in self._reflectors if one.kind.model is Pod]
         self._nodes = [one for one in self._reflectors if one.kind.model is Node]
@@ -103,6 +109,7 @@ class ClusterModel:
                         tasks.create_task(self._after_nodes(one), name=f"reflector of {one.kind.name}")
                 tasks.create_task(self._recheck(), name="rights")
                 tasks.create_task(self.placements.run(), name="placements")
+                tasks.create_task(self.preemptions.run(), name="preemptions")
                 if self.scope.whole:
                     tasks.create_task(self._measure(), name="usage")
         except* ModelEndedError as group:
@@ -200,10 +207,12 @@ class ClusterModel:
             case PodGone(ref):
                 key = f"{ref.namespace}/{ref.name}"
                 self.cluster.remove_pod(key)
+                if key in self._preemptors:
+                    self.preemption_rows.changed(self.tick + 1)
                 if self.gangs.gone(key):
-                    self._gang_tick = self.tick + 1
+                    self.gang_rows.changed(self.tick + 1)
                 if self.pending.pop(key, None) is not None:
-                    self._pending_tick = self.tick + 1
+                    self._pending_changed()
             case NodeSeen(node):
                 if self.cluster.add_node(node):
                     self.columns.node_seen(self.cluster.nodes.rows[node.metadata.name], node, self.tick + 1)
@@ -223,18 +232,36 @@ class ClusterModel:
         key, finished = key_of(pod.metadata), pod.status.phase in FINISHED_PHASES
         waits = not pod.spec.node_name and not finished
         if self.gangs.seen(pod, finished):
-            self._gang_tick = self.tick + 1
+            self.gang_rows.changed(self.tick + 1)
+        if self._preemption_notes.pod_seen(pod) or key in self._preemptors:
+            self.preemption_rows.changed(self.tick + 1)
         if waits:
             self.pending[key] = pod
-            self._pending_tick = self.tick + 1
+            self._pending_changed()
         elif self.pending.pop(key, None) is not None:
-            self._pending_tick = self.tick + 1
+            self._pending_changed()
         self.cluster.add_pod(pod)
+
+    def _pending_changed(self) -> None:
+        for rows in (self.waiting, self.gang_rows, self.preemption_rows):
+            rows.changed(self.tick + 1)
+
+    def _preempted(self) -> None:
+        """Perhaps: there are new placements, or preemptions."""
+        self.preemption_rows.changed(self.tick + 1)
+        self._moved_soon()
+
+    def _preemption_rows(self) -> dict[str, Any]:
+        feed = self.preemptions
+        events, said = feed.after(0), waiting_messages(self.placements.after(0))
+        self._preemptors = frozenset(one["by"] for one in events)
+        rows = preemption_rows(events, self._preemption_notes, self.pending, self.cluster, said)
+        return {**rows, "problem": feed.problem}
 
     def _object_seen(self, item: Any) -> None:
         if isinstance(item, PodGroup | CustomPodGroup):
             self.groups[gang_of_group(item)] = item
-            self._gang_tick = self.tick + 1
+            self.gang_rows.changed(self.tick + 1)
         if isinstance(item, ResourceClaimTemplate):
             self.templates[item.metadata.namespace, item.metadata.name] = item
         elif not isinstance(item, PriorityClass):
@@ -243,7 +270,7 @@ class ClusterModel:
     def _object_gone(self, item: Any) -> None:
         if isinstance(item, PodGroup | CustomPodGroup):
             self.groups.pop(gang_of_group(item), None)
-            self._gang_tick = self.tick + 1
+            self.gang_rows.changed(self.tick + 1)
         if isinstance(item, ResourceClaimTemplate):
             self.templates.pop((item.metadata.namespace, item.metadata.name), None)
         elif not isinstance(item, PriorityClass):
@@ -273,29 +300,6 @@ class ClusterModel:
                 while self.tick <= tick and not self.ended:
                     await self._moved.wait()
         return self.tick > tick
-
-    def waiting(self, since: int) -> dict[str, Any] | None:
-        """What waits, if that changed after a tick. It is computed once a second at most."""
-        made = self._waiting
-        if made is None or (made[0] < self._pending_tick and self._clock() - made[1] >= WAITING_S):
-            made = self._waiting = (self.tick, self._clock(), waiting_rows(self.pending.values()))
-        return made[2] if made[0] > since else None
-
-    def gang_rows(self, since: int) -> dict[str, Any] | None:
-        """Gangs and queues, if they changed after a tick. They are computed once a second at most."""
-        made, changed = self._gang_rows, max(self._gang_tick, self._pending_tick)
-        if made is None or (made[0] < changed and self._clock() - made[1] >= WAITING_S):
-            made = self._gang_rows = (self.tick, self._clock(), self.gangs.rows(self.groups, self.pending))
-        return made[2] if made[0] > since else None
-
-    @property
-    def waiting_late(self) -> bool:
-        """Whether `waiting` has more to say than it says now."""
-        return self._waiting is not None and self._waiting[0] < self._pending_tick
-
-    @property
-    def gangs_late(self) -> bool:
-        return self._gang_rows is not None and self._gang_rows[0] < max(self._gang_tick, self._pending_tick)
 
     async def ask(self, question: Callable[[Cluster], T]) -> T:
         """Run a question in a thread, with the cluster for itself. Raises what it raises.

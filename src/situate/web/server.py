@@ -37,7 +37,17 @@ from situate.web.rights import user_name
 from situate.web.streams import COMMENT, VIEWS, Reading, SummaryReading, event
 from situate.wire.errors import InputError
 
-PAGES: Final = ("/", "/login", "/map", "/waiting", "/placements", "/gangs", "/probe", "/why/{namespace}/{pod}")
+PAGES: Final = (
+    "/",
+    "/login",
+    "/map",
+    "/waiting",
+    "/placements",
+    "/preemptions",
+    "/gangs",
+    "/probe",
+    "/why/{namespace}/{pod}",
+)
 """All of them are the one page, whose script shows what the address names."""
 SHUTDOWN_S: Final = 2.0
 HEADER_BYTES: Final = 16 << 10

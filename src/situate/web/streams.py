@@ -12,6 +12,7 @@ from situate.core.explain.formatting import roughly
 from situate.core.state.classes import CPU, MEMORY, PODS
 from situate.web.map_columns import NONE, NOT_READY
 from situate.web.model import ClusterModel
+from situate.web.throttled import ThrottledRows
 
 COMMENT: Final = b":\n\n"
 _encode = msgspec.json.Encoder().encode
@@ -65,38 +66,25 @@ class MapReading:
         return event("map", found) if found is not None else b""
 
 
-class WaitingReading:
-    def __init__(self, model: ClusterModel) -> None:
+class RowsReading:
+    """Of rows that are made for all readers together."""
+
+    def __init__(self, name: str, rows: ThrottledRows, model: ClusterModel) -> None:
+        self._name = name
+        self._rows = rows
         self._model = model
         self._tick = -1
 
     def next(self) -> bytes:
-        found = self._model.waiting(self._tick)
+        found = self._rows.read(self._model.tick, self._tick)
         if found is None:
             return b""
         self._tick = self._model.tick
-        return event("waiting", found)
+        return event(self._name, found)
 
     @property
     def late(self) -> bool:
-        return self._model.waiting_late
-
-
-class GangReading:
-    def __init__(self, model: ClusterModel) -> None:
-        self._model = model
-        self._tick = -1
-
-    def next(self) -> bytes:
-        found = self._model.gang_rows(self._tick)
-        if found is None:
-            return b""
-        self._tick = self._model.tick
-        return event("gangs", found)
-
-    @property
-    def late(self) -> bool:
-        return self._model.gangs_late
+        return self._rows.late
 
 
 class PlacementReading:
@@ -129,8 +117,9 @@ class NothingMore:
 
 VIEWS: Final[Mapping[str, Callable[[ClusterModel], Reading]]] = {
     "map": MapReading,
-    "waiting": WaitingReading,
-    "gangs": GangReading,
+    "waiting": lambda model: RowsReading("waiting", model.waiting, model),
+    "gangs": lambda model: RowsReading("gangs", model.gang_rows, model),
+    "preemptions": lambda model: RowsReading("preemptions", model.preemption_rows, model),
     "placements": PlacementReading,
     "summary": NothingMore,
 }

@@ -159,10 +159,10 @@ def run_apiserver(*flags: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     "flags, says",
     [
-        pytest.param(["--no-such-flag=1"], "--no-such-flag is no flag of kube-apiserver", id="an unknown flag"),
-        pytest.param(["stray"], "stray is no flag of kube-apiserver", id="a word that belongs to no flag"),
+        pytest.param(["--no-such-flag=1"], "--no-such-flag is not a flag of kube-apiserver", id="an unknown flag"),
+        pytest.param(["stray"], "stray is not a flag of kube-apiserver", id="a word that belongs to no flag"),
         pytest.param(["--authorization-mode=ABAC"], "--authorization-mode has ABAC", id="an unknown authorizer"),
-        pytest.param(["--tls-cert-file=/dev/null"], "belong together", id="a certificate without a key"),
+        pytest.param(["--tls-cert-file=/dev/null"], "must be given together", id="a certificate without a key"),
         pytest.param(["--etcd-servers=http://127.0.0.1:9"], "does not answer", id="an etcd that does not answer"),
         pytest.param(["--client-ca-file=/dev/null"], "cannot be read as certificates", id="an empty authority"),
         pytest.param(["--service-account-signing-key-file=/dev/null"], "no private key", id="an empty key"),

@@ -139,6 +139,19 @@ def test_a_command_that_changes_a_cluster_first_says_which(desk: Desk) -> None:
     assert desk.run("delete", "cm/noted").stderr == note
 
 
+def test_what_was_applied_and_deleted_can_be_printed_for_programs(desk: Desk) -> None:
+    first, second = (f"{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {name}}}}}" for name in ("one", "two"))
+    both = f"{first}\n---\n{second}"
+    made = json.loads(desk.says("apply", "-f", "-", "-o", "json", stdin=first))
+    assert (made["kind"], made["metadata"]["name"], bool(made["metadata"]["uid"])) == ("ConfigMap", "one", True)
+    assert desk.says("apply", "-f", "-", "-o", "name", stdin=both).splitlines() == ["configmap/one", "configmap/two"]
+    names = desk.says("apply", "-f", "-", "-o", "jsonpath={.items[*].metadata.name}", stdin=both)
+    assert names == "one two"
+    assert "kind: List" in desk.says("apply", "-f", "-", "--dry-run", "-o", "yaml", stdin=both)
+    assert desk.says("delete", "cm", "one", "two", "-o", "name").splitlines() == ["configmap/one", "configmap/two"]
+    assert "'json' is not one of 'table', 'name'" in desk.refuses("delete", "cm", "one", "-o", "json")
+
+
 def test_all_ways_to_look(desk: Desk) -> None:
     assert desk.says("get", "nodes", "-o", "name").splitlines() == ["node/node-1", "node/node-2", "node/node-3"]
     one = json.loads(desk.says("get", "node/node-1", "-o", "json"))

@@ -22,6 +22,18 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end -}}
 
+{{- define "situate.webName" -}}
+{{- printf "%s-web" (include "situate.name" . | trunc 59 | trimSuffix "-") -}}
+{{- end -}}
+
+{{- define "situate.webSelector" -}}
+{{ include "situate.selector" . | replace "component: scheduler" "component: web" }}
+{{- end -}}
+
+{{- define "situate.webLabels" -}}
+{{ include "situate.labels" . | replace "component: scheduler" "component: web" }}
+{{- end -}}
+
 {{- define "situate.subjects" -}}
 - kind: ServiceAccount
   name: {{ include "situate.name" . }}

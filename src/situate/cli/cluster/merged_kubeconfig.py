@@ -37,7 +37,7 @@ def add_context(name: str, directory: Path, *, switch: bool) -> Path | None:
         content = _read(path)
         known = _entry(content, "contexts", name)
         if known is not None and _directory_of(known) is None:
-            raise click.ClickException(f"{path} has a context {name} of another cluster; nothing was changed")
+            raise click.ClickException(f"{path} has a context {name} already, for another cluster; nothing was changed")
         ours = {"name": EXTENSION, "extension": {"directory": str(directory.absolute())}}
         made = {"cluster": name, "user": name, "extensions": [ours]}
         _replace(content, "clusters", {"name": name, "cluster": given["clusters"][0]["cluster"]})
@@ -83,7 +83,9 @@ def _locked(path: Path) -> Iterator[None]:
     try:
         os.close(os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY, PRIVATE))
     except FileExistsError:
-        raise click.ClickException(f"{path} is locked by another program; if none runs, remove {lock}") from None
+        raise click.ClickException(
+            f"{path} is locked by another program; if no such program runs, remove {lock}"
+        ) from None
     try:
         yield
     finally:

@@ -1,6 +1,6 @@
 """`situate apply`: create or update the objects in files, by server-side apply."""
 
-from typing import Final
+from typing import Any, Final
 
 import click
 import msgspec
@@ -8,8 +8,10 @@ import msgspec
 from situate.cli.cluster.connection import Client, with_client
 from situate.cli.cluster.discovery import read_resources
 from situate.cli.cluster.objects import get_object, unless_refused
+from situate.cli.commands.get import show_objects
 from situate.cli.input.manifests import read_manifests
-from situate.cli.options import cluster_options
+from situate.cli.options import cluster_options, output_option
+from situate.cli.output.formats import WIDE, for_people
 
 APPLY: Final = "application/apply-patch+yaml"
 MANAGER: Final = "situate"
@@ -22,12 +24,14 @@ MANAGER: Final = "situate"
 @click.option("-n", "--namespace", metavar="NAME", help="For objects without one; default: the kubeconfig's.")
 @click.option("--force-conflicts", is_flag=True, help="Take over fields that others manage.")
 @click.option("--dry-run", is_flag=True, help="Let the server check everything, and change nothing.")
+@output_option(without=(WIDE,))
 @cluster_options
 def apply(
     files: tuple[str, ...],
     namespace: str | None,
     force_conflicts: bool,
     dry_run: bool,
+    output: str,
     kubeconfig: str | None,
     context: str | None,
 ) -> None:
@@ -42,6 +46,7 @@ def apply(
 
     async def work(client: Client) -> None:
         resources = await read_resources(client)
+        applied: list[dict[str, Any]] = []
         targets = [(resources.of_object(one.body, one.file), one) for one in manifests]
         for resource, manifest in targets:
             name = manifest.required_name()
@@ -49,9 +54,13 @@ def apply(
             before = await unless_refused(get_object(client, path), {}, forbidden=False)
             body = msgspec.json.encode(manifest.body)
             response = await client.request("PATCH", path, params=params, body=body, content_type=APPLY)
-            after = msgspec.json.decode(response)["metadata"].get("resourceVersion")
-            same = before and before["metadata"]["resourceVersion"] == after
+            after = msgspec.json.decode(response)
+            applied.append(after)
+            same = before and before["metadata"]["resourceVersion"] == after["metadata"].get("resourceVersion")
             what = "created" if not before else "unchanged" if same else "configured"
-            click.echo(f"{resource.named(name)} {what}{' (server dry run)' if dry_run else ''}")
+            if for_people(output):
+                click.echo(f"{resource.named(name)} {what}{' (server dry run)' if dry_run else ''}")
+        if not for_people(output):
+            show_objects(applied, resources, output, single=len(targets) == 1)
 
     with_client(kubeconfig, context, work, changes=not dry_run)

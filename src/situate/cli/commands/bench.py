@@ -44,7 +44,12 @@ PROGRESS_EVERY = 100_000
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--cache", type=click.Choice(["on", "off"]), default="on", help="Keep verdicts for pods of one class.")
+@click.option(
+    "--cache",
+    type=click.Choice(["on", "off"]),
+    default="on",
+    help="Keep verdicts for pods that are alike to the scheduler.",
+)
 @config_option
 @kubernetes_version_option()
 def bench(file: Path, cache: str, config: str | None, rules: KubernetesRules | None) -> None:

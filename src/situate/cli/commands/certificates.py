@@ -9,6 +9,7 @@ from typing import Final
 
 import click
 
+from situate.cli import CommandGroup
 from situate.cli.cluster.connection import KUBECONFIG
 from situate.cli.cluster.directory import Duration
 from situate.cli.commands.user import WHERE
@@ -27,7 +28,7 @@ ACCOUNTS: Final = "service-accounts"
 CA: Final = "ca"
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def certificates() -> None:
     """Show and replace the keys and certificates of a cluster. Works on its directory, running or not."""
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import click
 import msgspec
 
-from situate.cli import BAD_INPUT, one_line
+from situate.cli import BAD_INPUT, CommandGroup, one_line
 from situate.cli.input.profiles import installed, read_config
 from situate.cli.options import kubernetes_version_option, output_option
 from situate.cli.output.formats import NAME, PREFIX, TABLE, WIDE, dump
@@ -17,7 +17,7 @@ from situate.core.versions import DEFAULT, KubernetesRules
 from situate.wire.config import ConfigInputError, dump_config, profiles_of
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def config() -> None:
     """Validate a scheduler configuration, or print the default one."""
 
@@ -28,9 +28,9 @@ def config() -> None:
 def validate(file: str, rules: KubernetesRules | None) -> None:
     """Read FILE as kube-scheduler would, and say what is wrong with it.
 
-    Prints one line if the configuration is good, else a line for each problem and exits with 2. Plugins of others
-    are not imported: those that an installed package offers, and those that the file names by where they are
-    (`package.module:Class`, `path/to/file.py:Class`), are taken to be good.
+    Prints one line if the configuration is valid, else a line for each problem and exits with 2. Third-party
+    plugins are not imported: those that an installed package offers, and those that the file names by where they are
+    (`package.module:Class`, `path/to/file.py:Class`), are assumed to be valid.
     """
     try:
         loaded = read_config(file, rules)

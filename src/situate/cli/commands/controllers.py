@@ -35,7 +35,7 @@ RULES: Final = ElectionRules(*LEASE)
 def controllers(kubeconfig: str | None, context: str | None, nodes: str | None, drift: str, verbosity: int) -> None:
     """Run the controllers of Deployments, StatefulSets, DaemonSets, Jobs, CronJobs, budgets, namespaces and garbage.
 
-    Of several, one works and the others stand by.
+    If several run, one works and the others stand by.
     """
     set_up(Logging(verbosity=verbosity))
     access = access_to(kubeconfig, context)

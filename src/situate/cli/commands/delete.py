@@ -11,7 +11,8 @@ from situate.cli.cluster.connection import Client, with_client
 from situate.cli.cluster.discovery import ApiResource, read_resources, split_names
 from situate.cli.cluster.objects import list_objects
 from situate.cli.input.manifests import read_manifests
-from situate.cli.options import cluster_options, namespace_option
+from situate.cli.options import cluster_options, namespace_option, output_option
+from situate.cli.output.formats import JSONPATH, NAME, WIDE
 from situate.kube.errors import ApiError
 
 POLL_S: Final = 0.2
@@ -28,10 +29,14 @@ WAIT_S: Final = 120.0
 @click.option("-l", "--selector", metavar="LABELS", help="All objects of RESOURCE with these labels.")
 @click.option("--all", "everything", is_flag=True, help="All objects of RESOURCE in the namespace.")
 @click.option(
-    "--grace-period", type=click.IntRange(0), metavar="SECONDS", help="How long to let pods end; default: as they say."
+    "--grace-period",
+    type=click.IntRange(0),
+    metavar="SECONDS",
+    help="How long pods may take to terminate; default: their own grace periods.",
 )
 @click.option("--ignore-not-found", is_flag=True, help="Do not fail on objects that do not exist.")
 @click.option("--wait/--no-wait", default=True, help="Wait until they are gone, for two minutes at most.")
+@output_option(without=(WIDE, "json", "yaml", JSONPATH))
 @cluster_options
 def delete(
     resource: str | None,
@@ -43,6 +48,7 @@ def delete(
     grace_period: int | None,
     ignore_not_found: bool,
     wait: bool,
+    output: str,
     kubeconfig: str | None,
     context: str | None,
 ) -> None:
@@ -65,11 +71,21 @@ def delete(
                 params = {"labelSelector": selector} if selector else None
                 named.extend(item["metadata"]["name"] for item in await list_objects(client, kind.path(space), params))
             found = [(kind, space, name) for name in named]
-        deleted = [one for one in found if await _delete(client, *one, grace_period, ignore_not_found=ignore_not_found)]
+        deleted = []
+        for one in found:
+            if await _delete(client, *one, grace_period, ignore_not_found=ignore_not_found):
+                deleted.append(one)
+                click.echo(_said(one[0].named(one[2]), output))
         if wait:
             await _until_gone(client, deleted)
 
     with_client(kubeconfig, context, work, changes=True)
+
+
+def _said(named: str, output: str) -> str:
+    """Of an object named as `pod/web-0`."""
+    kind, _, name = named.partition("/")
+    return named if output == NAME else f'{kind} "{name}" deleted'
 
 
 async def _delete(
@@ -84,8 +100,6 @@ async def _delete(
         if not (error.not_found and ignore_not_found):
             raise
         return False
-    kind, _, rest = resource.named(name).partition("/")
-    click.echo(f'{kind} "{rest}" deleted')
     return True
 
 

@@ -19,7 +19,8 @@ IN_A_CHECKOUT: Final = Path(__file__).parents[4] / "examples"
 def examples(directory: Path) -> None:
     """Copy the examples of the documentation to DIRECTORY (default: examples).
 
-    The pages show commands such as `situate plan fit web-6d4f-0 -f examples/plan/cluster.yaml`: run them beside it.
+    The pages show commands such as `situate plan fit web-6d4f-0 -f examples/plan/cluster.yaml`: run them from the
+    directory that contains it.
     """
     source = PACKAGED if PACKAGED.is_dir() else IN_A_CHECKOUT
     if not source.is_dir():

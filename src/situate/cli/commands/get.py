@@ -27,7 +27,7 @@ WATCH_IDLE_S: Final = 3_900.0
 @click.option("-l", "--selector", metavar="LABELS", help="Only objects with these labels: app=web,tier!=db.")
 @click.option("--field-selector", metavar="FIELDS", help="Only objects with these fields: spec.nodeName=node-1.")
 @output_option()
-@click.option("-w", "--watch", is_flag=True, help="Then show what changes.")
+@click.option("-w", "--watch", is_flag=True, help="Keep watching, and show what changes.")
 @cluster_options
 def get(
     resource: str | None,
@@ -58,7 +58,7 @@ def get(
             await _watch(client, kinds, space, params, wide=output == WIDE)
         elif not for_people(output):
             found = await _objects(client, kinds, space, named, params)
-            _show_objects(found, resources, output, single=len(named) == 1)
+            show_objects(found, resources, output, single=len(named) == 1)
         else:
             await _show_tables(client, kinds, space, named, params, wide=output == WIDE)
 
@@ -177,7 +177,8 @@ async def _objects(
     return found
 
 
-def _show_objects(found: Sequence[dict[str, Any]], resources: ApiResources, output: str, *, single: bool) -> None:
+def show_objects(found: Sequence[dict[str, Any]], resources: ApiResources, output: str, *, single: bool) -> None:
+    """Objects of an API server as names, JSON, YAML or by a template. `single`: one object, not a list."""
     if output == NAME:
         for one in found:
             click.echo(resources.of_object(one).named(one["metadata"]["name"]))

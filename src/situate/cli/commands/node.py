@@ -18,6 +18,7 @@ from situate.agent.node_devices import DevicePublisher
 from situate.agent.node_objects import hollow_shapes
 from situate.agent.security import ContainerUsers, NodeSecurity
 from situate.agent.settings import NodeSettings
+from situate.cli import CommandGroup
 from situate.cli.cluster.connection import access_to, loop_factory, say_target, until_stopped
 from situate.cli.cluster.directory import settle
 from situate.cli.cluster.node_identity import (
@@ -60,7 +61,7 @@ REVIEW: Final = b'{"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjec
 _log = Log(__name__)
 
 
-@click.group(invoke_without_command=True)
+@click.group(cls=CommandGroup, invoke_without_command=True)
 @cluster_options
 @click.option("--process", is_flag=True, help="Make this machine a node: its pods are processes here.")
 @click.option("--name", default="", help="The node's name with --process; default: the joined one, or the host name.")
@@ -139,7 +140,7 @@ def node_join(server: str, token: str, hashes: tuple[str, ...], name: str, direc
     except (ApiError, IdentityError) as error:
         raise click.ClickException(str(error)) from None
     except ValueError:
-        raise click.ClickException("--token is not a token") from None
+        raise click.ClickException("--token: this is not a token of `situate token create --node`") from None
     where = "" if directory == DIRECTORY else f" --dir {directory}"
     click.echo(f"Node {own} has its certificate. `situate node --process{where}` runs it.")
 

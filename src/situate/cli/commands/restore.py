@@ -20,7 +20,7 @@ from situate.wire.errors import InputError
     "--force", is_flag=True, help="Replace newer data, or another cluster. The old files are kept in the directory."
 )
 def restore(file: Path, directory: Path, where: str, force: bool, **etcd: Path | None) -> None:
-    """Restore a cluster from FILE, which `situate backup` wrote. No server may run there.
+    """Restore a cluster from FILE, which `situate backup` wrote. No server may be running there.
 
     It refuses to replace newer data, or another cluster. Every object gets a new version, so that clients list again.
     """

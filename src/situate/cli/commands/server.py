@@ -74,10 +74,13 @@ def control_plane_options(port: Option) -> Option:
             "--web-port",
             type=PORT,
             metavar="PORT",
-            help="Serve the page on this port of the loopback interface; 0: any free one. `up`: the next after --port.",
+            help="Serve the page on this port of the loopback interface; 0: any free one. "
+            "Default for `up`: the one after --port.",
         ),
         click.option("--config", type=click.Path(path_type=Path), help="KubeSchedulerConfiguration, with profiles."),
-        kubernetes_version_option("What /version says, and the scheduler follows; default: {default}."),
+        kubernetes_version_option(
+            "The version of Kubernetes that the server reports and the scheduler follows; default: {default}."
+        ),
         click.option(
             "--from",
             "source",

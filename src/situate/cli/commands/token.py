@@ -12,6 +12,7 @@ import click
 import msgspec
 from cryptography import x509
 
+from situate.cli import CommandGroup
 from situate.cli.cluster.connection import Client
 from situate.cli.cluster.directory import Duration, server_address, server_option, settle, with_running
 from situate.cli.commands.user import WHERE
@@ -47,7 +48,7 @@ LOCAL: Final = (
 )
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def token() -> None:
     """Make, list and revoke tokens: of users, of service accounts, and of nodes that are to join."""
 

@@ -24,7 +24,8 @@ from situate.cli.output.text import plural
 from situate.core.versions import KubernetesRules
 from situate.web.grants import GrantFolder
 
-READY_S: Final = 30.0
+READY_S: Final = 90.0
+"""How long a control plane may take to start, on a busy machine. One that has ended is noticed at once."""
 COPIED_S: Final = 600.0
 """The same, for a copy of another cluster."""
 DEFAULT_NODES: Final = 5
@@ -48,7 +49,9 @@ MAX_PORT: Final = 65_535
 @click.command()
 @control_plane_options(
     click.option(
-        "--port", type=PORT, help=f"Default: the last one, else {DEFAULT_PORT}, else a free one; 0: a free one."
+        "--port",
+        type=PORT,
+        help=f"Default: the same as last time, else {DEFAULT_PORT}, else any free one; 0: any free one.",
     )
 )
 @click.option(

@@ -9,6 +9,7 @@ from typing import Final
 
 import click
 
+from situate.cli import CommandGroup
 from situate.cli.cluster.directory import server_address, server_option, settle
 from situate.cli.options import output_option, own_cluster_option
 from situate.cli.output.text import columns, plural, show
@@ -22,7 +23,7 @@ HEADINGS: Final = ("NAME", "GROUPS", "CREDENTIAL", "ID", "EXPIRES", "STATE")
 WHERE: Final = "Where the cluster keeps its keys."
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def user() -> None:
     """Give people access to a cluster, and take it back. Works on the cluster's directory, running or not."""
 
@@ -41,7 +42,7 @@ def user_add(
 ) -> None:
     """Make a certificate for NAME, in a kubeconfig. RBAC says what the user and the groups may do."""
     if kubeconfig is None and ("/" in name or name.startswith((".", "-"))):
-        raise click.ClickException(f"{name} cannot be a file name: choose one with --kubeconfig")
+        raise click.ClickException(f"{name} cannot be a file name: name the file with --kubeconfig")
     path = Path(kubeconfig or f"{name}.kubeconfig")
     if kubeconfig != "-" and path.exists():
         raise click.ClickException(f"{path} exists; move it away, or name another file with --kubeconfig")

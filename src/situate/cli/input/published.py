@@ -103,7 +103,7 @@ def published_profiles(data: Mapping[str, object], rules: KubernetesRules = DEFA
     frameworks: dict[str, Framework] = {}
     others: dict[str, None] = {}
     for key, config in configs.items():
-        usable, left_out = _without_unknown(config)
+        usable, left_out = without_unknown(config)
         others |= left_out
         try:
             built = build_frameworks(usable, entry_point_plugins(usable))
@@ -120,7 +120,7 @@ def published_profiles(data: Mapping[str, object], rules: KubernetesRules = DEFA
     return ClusterProfiles(frameworks, known=True, notes=tuple(notes), whole=True, configurations=configs, rules=rules)
 
 
-def _without_unknown(
+def without_unknown(
     config: KubeSchedulerConfiguration,
 ) -> tuple[KubeSchedulerConfiguration, dict[str, None]]:
     """The configuration without plugins that are neither ours nor installed, and the names of those."""

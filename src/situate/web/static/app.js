@@ -6,12 +6,13 @@ import { gangs } from "./gangs.js";
 import { login } from "./login.js";
 import { map } from "./map.js";
 import { placements } from "./placements.js";
+import { preemptions } from "./preemptions.js";
 import { probe } from "./probe.js";
 import { waiting } from "./waiting.js";
 import { why } from "./why.js";
 
-const VIEWS = { map, waiting, placements, gangs, probe, why };
-const TITLES = { map: "Map", waiting: "Waiting", placements: "Placements", gangs: "Gangs", probe: "What if", why: "Why" };
+const VIEWS = { map, waiting, placements, preemptions, gangs, probe, why };
+const TITLES = { map: "Map", waiting: "Waiting", placements: "Placements", preemptions: "Preemptions", gangs: "Gangs", probe: "What if", why: "Why" };
 const content = document.getElementById("content");
 let shown = null;
 let stream = null;
@@ -37,8 +38,10 @@ function show() {
   document.title = `${TITLES[where.name]} · situate`;
   for (const link of document.querySelectorAll("#bar nav a")) {
     const here = link.getAttribute("href") === `/${where.name}` || (where.name === "why" && link.getAttribute("href") === "/waiting");
-    if (here) link.setAttribute("aria-current", "page");
-    else link.removeAttribute("aria-current");
+    if (here) {
+      link.setAttribute("aria-current", "page");
+      link.parentElement.scrollLeft = link.offsetLeft - link.parentElement.offsetLeft - 40; // on a phone, not all fit
+    } else link.removeAttribute("aria-current");
   }
   content.className = where.name;
   content.setAttribute("aria-label", TITLES[where.name]);

@@ -6,6 +6,7 @@ import { age, h, plural, replace, whyLink } from "./dom.js";
 const KEPT = 500;
 const SHOWN = 200;
 const WORDS = { waiting: "waits", placed: "reserved", bound: "placed", repaired: "repaired", failed: "failed", evicted: "evicted", rebinding: "placed again" };
+const PREEMPTED = ["PreemptionByScheduler", "Preempted"];
 const KINDS = [["", "All"], ["bound", "Placed"], ["evicted", "Evicted"], ["waiting", "Waits"]];
 
 export function placements({ root, query }) {
@@ -49,7 +50,7 @@ export function placements({ root, query }) {
       h("time", { datetime: one.time, title: one.time, data: { since: one.time } }, age(one.time)),
       h("span", { class: `state ${one.event}` }, WORDS[one.event] || one.event),
       h("span", { class: "what" }, h("a", { href: whyLink(one.pod) }, one.pod), one.node ? [" → ", h("a", { href: `/map?node=${encodeURIComponent(one.node)}` }, one.node)] : null,
-        one.message || (one.reason && one.event === "evicted") ? h("small", {}, [one.event === "evicted" ? one.reason : "", one.message].filter(Boolean).join(": ")) : null),
+        one.message || (one.reason && one.event === "evicted") ? h("small", {}, [one.event === "evicted" ? one.reason : "", one.message].filter(Boolean).join(": "), PREEMPTED.includes(one.reason) ? [" · ", h("a", { href: `/preemptions?q=${encodeURIComponent(one.pod)}` }, "for whom")] : null) : null),
       button, more);
   }
 

@@ -1,8 +1,9 @@
-// The probe: where there is room for a pod like this, and what a drain or the loss of a zone would do. It is all tried
-// on a copy; nothing in the cluster changes.
+// The probe: where there is room for a pod like this, what a drain or the loss of a zone would do, and how workloads fare
+// under several policies. It is all tried on a copy; nothing in the cluster changes.
 
 import { post } from "./api.js";
 import { h, plural, replace, say, whyLink } from "./dom.js";
+import { simulation } from "./simulation.js";
 
 const SHOWN = 100;
 
@@ -19,7 +20,7 @@ export function probe({ root, query }) {
 
   replace(root,
     h("div", { class: "heading" }, h("h1", {}, "What if")),
-    h("p", { class: "quiet" }, "Every question is tried on a copy of the cluster as it is now. Nothing changes. For whole workloads over time, and policies side by side, see ", h("code", {}, "situate simulate"), "."),
+    h("p", { class: "quiet" }, "Every question is tried on a copy of the cluster as it is now. Nothing changes."),
     h("section", { class: "card" },
       h("h2", {}, "Where is room for a pod like this?"),
       h("form", { class: "columns", onsubmit: (event) => { event.preventDefault(); ask("/api/room", { manifest: fromForm() }, room, showRoom); } },
@@ -35,7 +36,8 @@ export function probe({ root, query }) {
     h("section", { class: "card" },
       h("h2", {}, "Would everything survive the loss of a zone?"),
       h("form", { onsubmit: (event) => { event.preventDefault(); ask("/api/survive", {}, lost, showLost); } }, h("button", { type: "submit", class: "primary" }, "Try every zone")),
-      lost));
+      lost),
+    simulation({ field, answer, ask }));
 
   const drain = () => ask("/api/drain", { nodes: nodes.value.split(/[\s,]+/).filter(Boolean) }, drained, showDrained);
 

@@ -2,12 +2,13 @@
 
 import click
 
+from situate.cli import CommandGroup
 from situate.cli.commands.envtest.assets import assets
 from situate.cli.commands.envtest.etcd import etcd
 from situate.cli.commands.envtest.kube_apiserver import kube_apiserver
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def envtest() -> None:
     """Test controllers that are written in Go, with controller-runtime's envtest, on this API server.
 

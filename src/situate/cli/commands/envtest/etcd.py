@@ -24,7 +24,7 @@ ANSWERS: Final = {
 
 
 @click.command(context_settings={"ignore_unknown_options": True})
-@click.option("--listen-client-urls", "url", default=DEFAULT_URL, show_default=True, help="Where to answer.")
+@click.option("--listen-client-urls", "url", default=DEFAULT_URL, show_default=True, help="Where to listen.")
 @click.argument("flags", nargs=-1, type=click.UNPROCESSED)
 def etcd(url: str, flags: tuple[str, ...]) -> None:
     """Answer health checks as etcd does, until stopped, and store nothing: the API server beside it has its own store.

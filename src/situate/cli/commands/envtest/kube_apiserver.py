@@ -62,10 +62,15 @@ def _file(flag: str, text: str) -> Any:
         "--authorization-mode",
         default="AlwaysAllow",
         show_default=True,
-        help="AlwaysAllow, or RBAC and Node, which are one here.",
+        help="AlwaysAllow, or RBAC and Node, which come together here.",
     ),
     click.option("--disable-admission-plugins", default="", metavar="NAMES", help="Admission plugins to leave out."),
-    click.option("--service-account-issuer", multiple=True, metavar="URL", help="The issuer of tokens; the first."),
+    click.option(
+        "--service-account-issuer",
+        multiple=True,
+        metavar="URL",
+        help="The issuer of tokens; if given several times, the first counts.",
+    ),
     click.option(
         "--service-account-key-file",
         type=click.Path(path_type=Path),
@@ -98,11 +103,11 @@ def _report_others(others: tuple[str, ...]) -> None:
         name, equals, _ = one.removeprefix("--").partition("=")
         if not one.startswith("--"):
             if not value_may_follow:
-                raise BadInput(f"{one} is no flag of kube-apiserver")
+                raise BadInput(f"{one} is not a flag of kube-apiserver")
             value_may_follow = False
             continue
         if name not in NO_EFFECT:
-            raise BadInput(f"--{name} is no flag of kube-apiserver (see `situate envtest kube-apiserver --help`)")
+            raise BadInput(f"--{name} is not a flag of kube-apiserver (see `situate envtest kube-apiserver --help`)")
         value_may_follow = not equals
         if name not in GIVEN_BY_ENVTEST:
             click.echo(f"--{name} has no effect here", err=True)
@@ -144,7 +149,7 @@ def _settings(flags: dict[str, Any]) -> ControlPlaneSettings:
 def _serving(flags: dict[str, Any]) -> tuple[Path, Path] | None:
     certificate, key = flags["tls_cert_file"], flags["tls_private_key_file"]
     if (certificate is None) != (key is None):
-        raise BadInput("--tls-cert-file and --tls-private-key-file belong together")
+        raise BadInput("--tls-cert-file and --tls-private-key-file must be given together")
     if certificate is not None and key is not None:
         return certificate, key
     found = tuple(flags["cert_dir"] / name for name in SERVING)

@@ -7,6 +7,7 @@ anything.
 
 import click
 
+from situate.cli import CommandGroup
 from situate.cli.commands.plan.defrag import defrag
 from situate.cli.commands.plan.drain import drain
 from situate.cli.commands.plan.drift import drift
@@ -15,7 +16,7 @@ from situate.cli.commands.plan.nodes import nodes
 from situate.cli.commands.plan.survive import survive
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def plan() -> None:
     """Answer capacity questions: what fits, how many nodes, losses, drains, drift, defragmentation."""
 

@@ -59,7 +59,7 @@ def defrag(
     apply: bool,
     timeout: int,
 ) -> None:
-    """Find the fewest moves of pods that free a node, or room for a pod. Each step is legal when it is taken.
+    """Find the fewest moves that empty a node, or make room for a pod. Each step fits, and respects budgets.
 
     The pod is one of WORKLOAD (a pod, or deploy/NAME), or of the file -w. Nothing moves without --apply. Exits with 1
     if there is no plan, or it could not be carried out.

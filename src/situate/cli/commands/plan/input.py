@@ -170,7 +170,7 @@ def parse_workload(text: str, asked: PlanOptions) -> WorkloadName:
     if not name or "/" in before:
         raise BadInput(f'"{text}" does not name a pod or workload: NAME, NAMESPACE/NAME or KIND/NAME')
     if before and asked.namespace and before != asked.namespace:
-        raise BadInput(f"{text} and -n {asked.namespace} name two namespaces")
+        raise BadInput(f"{text} and -n {asked.namespace} name different namespaces")
     return WorkloadName(text, kind, before or asked.namespace, name)
 
 

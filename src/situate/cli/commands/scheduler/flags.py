@@ -102,7 +102,7 @@ class Flag(NamedTuple):
 
 
 UNTIL_RETRIED: Final = "After how long an unschedulable pod is tried again, if no event wakes it."
-FLEET: Final = "With --server: share the work of the fleet NAME, as a member of our own: NAME or NAME/MEMBER."
+FLEET: Final = "With --server: join the fleet NAME and share its work; NAME or NAME/MEMBER."
 ALLOWED: Final = "/healthz,/readyz,/livez"
 FLAGS: Final = (
     Flag("config", TEXT, "", "The configuration file; read again when it changes, or on SIGHUP."),
@@ -115,10 +115,16 @@ FLAGS: Final = (
     # Our own.
     Flag("server", TEXT, "", "Schedule for situate's own control plane: a directory of `situate up`, or a URL."),
     Flag("fleet", TEXT, "", FLEET),
-    Flag("pool-label", TEXT, "", "With --fleet: see only the nodes of our share of this label's values."),
+    Flag("pool-label", TEXT, "", "With --fleet: see only nodes whose value of this label is in this member's share."),
     Flag("context", TEXT, "", "The kubeconfig's context; default: its current one.", "context"),
     Flag("journal", TEXT, "", "Record all changes and decisions in a new folder below this one."),
-    Flag("shadow", BOOL, "false", "Bind nothing: report how far we agree with the scheduler that does.", "shadow"),
+    Flag(
+        "shadow",
+        BOOL,
+        "false",
+        "Bind nothing: report how often the scheduler that binds chose the same node.",
+        "shadow",
+    ),
     Flag("shadow-json", BOOL, "false", "Print the summary of --shadow as JSON.", "shadow_json"),
     # Serving.
     Flag("bind-address", ADDRESS, "0.0.0.0", "Where to serve health, metrics and configuration.", "listen.address"),
@@ -136,12 +142,24 @@ FLAGS: Final = (
     Flag("authentication-skip-lookup", BOOL, "false", "Do not look up the authorities of client certificates."),
     Flag("authentication-tolerate-lookup-failure", BOOL, "true", "Continue if that fails.", "tolerate_lookup_failure"),
     Flag(
-        "authentication-token-webhook-cache-ttl", SECONDS, "10s", "How long to cache whose token it is.", "token_ttl_s"
+        "authentication-token-webhook-cache-ttl", SECONDS, "10s", "How long to cache whose token one is.", "token_ttl_s"
     ),
     Flag("authorization-kubeconfig", TEXT, "", "Authorize at this API server.", "authorization_kubeconfig"),
-    Flag("authorization-always-allow-paths", LIST, ALLOWED, "Open to everybody."),
-    Flag("authorization-webhook-cache-authorized-ttl", SECONDS, "10s", "How long to cache a yes.", "allow_ttl_s"),
-    Flag("authorization-webhook-cache-unauthorized-ttl", SECONDS, "10s", "How long to cache a no.", "deny_ttl_s"),
+    Flag("authorization-always-allow-paths", LIST, ALLOWED, "Paths that need no authorization."),
+    Flag(
+        "authorization-webhook-cache-authorized-ttl",
+        SECONDS,
+        "10s",
+        "How long to cache that somebody is authorized.",
+        "allow_ttl_s",
+    ),
+    Flag(
+        "authorization-webhook-cache-unauthorized-ttl",
+        SECONDS,
+        "10s",
+        "How long to cache that somebody is not authorized.",
+        "deny_ttl_s",
+    ),
     # Leader election. A flag that is given wins over the file.
     Flag("leader-elect", BOOL, "true", "Elect one of several schedulers as leader.", "election.leader_elect"),
     Flag(
@@ -171,7 +189,7 @@ _WHY_WITHOUT_EFFECT: Final = {
     ),
     "this is not a Go program": ("contention-profiling", "profiling"),
     "HTTP/1.1 is served": ("disable-http2-serving", "http2-max-streams-per-connection"),
-    f"only {KUBERNETES} is emulated": ("emulated-version", "min-compatibility-version"),
+    "the API server's version decides": ("emulated-version", "min-compatibility-version"),
     "there are no feature gates here": ("feature-gates",),
     "requests and answers are JSON": ("kube-api-content-type",),
     "every line is written at once": (

@@ -5,7 +5,7 @@ The figures on standard output are the same for the same input; how fast it went
 
 import gc
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from time import monotonic
 from typing import Final, TypeVar
@@ -14,22 +14,15 @@ import click
 
 from situate.cli import BadInput
 from situate.cli.cluster.connection import Client, with_client
-from situate.cli.commands.simulate.input import (
-    NamedConfiguration,
-    read_configurations,
-    read_trace_file,
-    read_workloads,
-    require_free_names,
-    simulation_notes,
-    snapshot_of,
-)
+from situate.cli.commands.simulate.input import read_configurations, read_trace_file
 from situate.cli.commands.simulate.progress import progress_bars
+from situate.cli.commands.simulate.runs import begin_of, script_for, simulate_each
 from situate.cli.commands.simulate.table import table
-from situate.cli.commands.simulate.values import Simulated, as_values
+from situate.cli.commands.simulate.values import as_values
 from situate.cli.input.cluster import ClusterObjects, read_files
 from situate.cli.input.files import mapped_sources
 from situate.cli.input.live import read_live
-from situate.cli.input.notes import template_notes
+from situate.cli.input.manifests import read_manifests
 from situate.cli.options import (
     FILES_OR_CLUSTER,
     cluster_options,
@@ -38,18 +31,15 @@ from situate.cli.options import (
     require_one_source,
 )
 from situate.cli.output.formats import NAME, for_people
-from situate.cli.output.money import price_list
 from situate.cli.output.text import show
-from situate.core.model.meta import key_of
-from situate.core.model.timestamp import epoch_ms
+from situate.core.model.priority import PriorityClasses
 from situate.core.versions import DEFAULT, KubernetesRules
 from situate.kube.discovery import server_rules
 from situate.kube.kinds import ALL_KINDS
-from situate.sim.whatif.arrivals import ArrivalOptions, add_trace, script_of, with_duration
+from situate.sim.whatif.arrivals import ArrivalOptions
 from situate.sim.whatif.distributions import parse_distribution, parse_rate, parse_span
-from situate.sim.whatif.figures import Prices, figures_of
-from situate.sim.whatif.script import ClusterSnapshot, Script
-from situate.sim.whatif.world import Remade, SimulationSettings, run
+from situate.sim.whatif.trace import Trace
+from situate.sim.whatif.world import Remade, SimulationSettings
 
 MOST_PODS: Final = 10_000_000
 SLOW_S: Final = 2.0
@@ -116,10 +106,24 @@ def simulate(
     where = ", ".join(names) or "the cluster"
     if not objects.nodes:
         raise BadInput(f"{where}: no Node found, so pods have nowhere to go; add `kubectl get nodes`")
-    coming = ArrivalOptions(rate, pods, run_time)
-    snapshot, script, notes = _script(objects, where, workloads, trace, coming, seed, configurations)
-    settings = SimulationSettings(until_ms, grace_ms, Remade(evicted), _begins(objects))
-    simulated = _simulate(snapshot, script, configurations, settings)
+
+    def read_trace(classes: PriorityClasses, taken: Mapping[str, str], first_group: int) -> Trace:
+        return read_trace_file(str(trace), classes, taken, seed=seed, duration=run_time, first_group=first_group)
+
+    snapshot, script, notes = script_for(
+        objects,
+        where,
+        read_manifests(workloads),
+        ArrivalOptions(rate, pods, run_time),
+        seed,
+        configurations,
+        trace=None if trace is None else read_trace,
+    )
+    settings = SimulationSettings(until_ms, grace_ms, Remade(evicted), begin_of(objects))
+    gc.collect()
+    gc.freeze()  # what was read stays: collecting would only take time
+    with progress_bars([one.name for one in configurations]) as progress:
+        simulated = simulate_each(snapshot, script, configurations, settings, progress)
     if report is not None:
         from situate.cli.commands.simulate.report import page
 
@@ -130,40 +134,6 @@ def simulate(
         times = f" under {len(simulated)} configurations" if len(simulated) > 1 else ""
         size = f"{figures.counts.arrived:,} pods on {figures.nodes.total:,} nodes"
         click.echo(f"{size}{times} in {took_s:.1f} s", err=True)
-
-
-def _script(
-    objects: ClusterObjects,
-    where: str,
-    workloads: Sequence[str],
-    trace: str | None,
-    coming: ArrivalOptions,
-    seed: int,
-    configurations: Sequence[NamedConfiguration],
-) -> tuple[ClusterSnapshot, Script, list[str]]:
-    """The cluster at the beginning, what happens then, and notes."""
-    found, classes = read_workloads(workloads, objects)
-    snapshot, waiting = snapshot_of(objects)
-    groups = [with_duration(group, coming.duration) for group in found.groups]
-    taken = {key_of(pod.metadata): where for pod in objects.pods}
-    require_free_names(groups, taken)
-    try:
-        script = script_of(waiting, groups, found.named, coming, seed)
-        script.templates = {**objects.templates, **found.templates}
-    except ValueError as error:
-        raise BadInput(f"--pods {coming.pods}: {error}; give one with -w") from None
-    if trace is not None:
-        made = {key_of(one.pod.metadata): "a workload" for one in script.arrivals}
-        first = len(script.groups)
-        read = read_trace_file(
-            trace, classes, {**made, **taken}, seed=seed, duration=coming.duration, first_group=first
-        )
-        add_trace(script, read)
-    if not script.arrivals:
-        raise BadInput("no pod arrives: give a workload (-w) or a trace (--trace); none is pending")
-    one_of_each = list({id(one.pod.spec): one.pod for one in script.arrivals}.values())
-    notes = simulation_notes(objects, found, one_of_each, configurations)
-    return snapshot, script, notes + template_notes(one_of_each, script.templates)
 
 
 def _parsed(option: str, text: str | None, parse: Callable[[str], T]) -> T | None:
@@ -188,39 +158,3 @@ def _read(
         return objects, await server_rules(client)
 
     return with_client(kubeconfig, context, work)
-
-
-def _begins(objects: ClusterObjects) -> int:
-    """The latest time in the snapshot: the simulation begins then."""
-    texts = [
-        text
-        for pod in objects.pods
-        for text in (pod.metadata.creation_timestamp, pod.status.start_time)
-        if text is not None
-    ]
-    return max(map(epoch_ms, texts), default=0)
-
-
-def _simulate(
-    snapshot: ClusterSnapshot,
-    script: Script,
-    configurations: Sequence[NamedConfiguration],
-    settings: SimulationSettings,
-) -> list[Simulated]:
-    gc.collect()
-    gc.freeze()  # what was read stays: collecting would only take time
-    prices = _prices(snapshot, configurations)
-    with progress_bars([one.name for one in configurations]) as report:
-        went = [run(snapshot, script, one.config, one.others, settings, report[one.name]) for one in configurations]
-    end_ms = max(one.end_ms for one in went)
-    return [
-        Simulated(one.name, figures_of(each, prices, end_ms)) for one, each in zip(configurations, went, strict=True)
-    ]
-
-
-def _prices(snapshot: ClusterSnapshot, configurations: Sequence[NamedConfiguration]) -> Prices | None:
-    """Of the first configuration that has prices, for all: the nodes are the same."""
-    lists = [found for one in configurations if (found := price_list(one.profiles)) is not None]
-    if not lists:
-        return None
-    return Prices(lists[0].currency, tuple(lists[0].of(node) for node in snapshot.nodes))

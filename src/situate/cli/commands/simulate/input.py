@@ -11,7 +11,7 @@ from situate.cli import BadInput
 from situate.cli.commands.place.rehearsal import in_order
 from situate.cli.input.cluster import ClusterObjects
 from situate.cli.input.files import read_file
-from situate.cli.input.manifests import at_path, read_manifests, unique
+from situate.cli.input.manifests import Manifest, at_path, read_manifests, unique
 from situate.cli.input.notes import (
     device_needs,
     ignored_field_notes,
@@ -73,9 +73,9 @@ def snapshot_of(objects: ClusterObjects) -> tuple[ClusterSnapshot, list[Pod]]:
     return ClusterSnapshot(objects.nodes, objects.named, bound), waiting
 
 
-def read_workloads(names: Sequence[str], objects: ClusterObjects) -> tuple[SimulatedWorkloads, PriorityClasses]:
-    """Raises InputError, OSError."""
-    manifests = list(unique(read_manifests(names)))
+def workloads_in(given: Iterable[Manifest], objects: ClusterObjects) -> tuple[SimulatedWorkloads, PriorityClasses]:
+    """Raises InputError."""
+    manifests = list(unique(given))
     classes = [one for one in manifests if one.group_and_kind == CLASS]
     decoded = [decode_checked(PriorityClass, msgspec.json.encode(one.body), file=one.file) for one in classes]
     known = priority_classes([*objects.priority_classes, *decoded])

@@ -172,7 +172,7 @@ def _state(state: int) -> str:
 
 
 def _waiting(model: ClusterModel) -> list[str]:
-    found = model.waiting(-1)
+    found = model.waiting.read(model.tick, -1)
     rows = [
         [
             f"{one['namespace']}/{one['pods'][0] if one['count'] == 1 else one['owner']}",

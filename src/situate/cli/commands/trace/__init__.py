@@ -11,7 +11,7 @@ from typing import Final
 
 import click
 
-from situate.cli import BadInput
+from situate.cli import BadInput, CommandGroup
 from situate.cli.commands.sim import read_seeds
 from situate.cli.commands.trace.output import as_table, as_values
 from situate.cli.input.files import read_file
@@ -54,14 +54,16 @@ class TraceRun:
     redraw: bool
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def trace() -> None:
     """Run a public cluster trace, and compare policies on it."""
 
 
 @trace.command()
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
-@click.option("--pods", "workload", default="default", show_default=True, metavar="NAME", help="Which pods arrive.")
+@click.option(
+    "--pods", "workload", default="default", show_default=True, metavar="NAME", help="Which list of pods arrives."
+)
 @click.option("--mix", metavar="NAME", help="Derive another mix from these pods (cpu-pods, models, random-7, …).")
 @click.option("--policy", "policies", multiple=True, metavar="NAME", help="Only this policy (repeatable).")
 @click.option("--config", "configs", multiple=True, metavar="FILE", help="Add a scheduler configuration (repeatable).")

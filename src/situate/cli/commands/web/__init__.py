@@ -25,8 +25,11 @@ FILE: Final = click.Path(path_type=Path, dir_okay=False)
 @click.option("--address", default="127.0.0.1", show_default=True, help="Where to listen.")
 @click.option("--port", type=PORT, default=DEFAULT_PORT, show_default=True, help="0: any free one.")
 @click.option("--tls-san", "names", multiple=True, metavar="HOST", help="Another host name by which browsers reach it.")
-@click.option("--tls-cert-file", type=FILE, metavar="FILE", help="The certificate to serve; default: one of our own.")
+@click.option(
+    "--tls-cert-file", type=FILE, metavar="FILE", help="The certificate to serve; default: a self-signed one."
+)
 @click.option("--tls-private-key-file", type=FILE, metavar="FILE", help="Its key.")
+@click.option("--tokens-only", is_flag=True, help="Print no login link: people log in with a token of the API server.")
 @click.option("--login", is_flag=True, help="Print a new login link for the page of `situate up`, and exit.")
 @click.option("--as", "user", metavar="USER", default="", help="Log in as this user, by impersonation.")
 @click.option("--as-group", "groups", multiple=True, metavar="GROUP", help="A group of that user; repeatable.")
@@ -39,6 +42,7 @@ def web(
     names: tuple[str, ...],
     tls_cert_file: Path | None,
     tls_private_key_file: Path | None,
+    tokens_only: bool,
     login: bool,
     user: str,
     groups: tuple[str, ...],
@@ -50,6 +54,10 @@ def web(
     """
     if groups and not user:
         raise BadInput("--as-group needs --as")
+    if tokens_only and (login or user):
+        raise BadInput(
+            f"--tokens-only and {'--login' if login else '--as'} exclude each other: the link is for --as and --login"
+        )
     if login:
         _print_link(_cluster_of(kubeconfig), user, groups, namespace or "")
         return
@@ -66,6 +74,7 @@ def web(
             key=tls_private_key_file,
             user=user,
             groups=groups,
+            links=not tokens_only,
             namespace=namespace or "",
             directory=Path(kubeconfig).parent if behind_up and kubeconfig is not None else None,
         )

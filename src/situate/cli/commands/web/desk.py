@@ -13,6 +13,7 @@ from situate.cli.commands.plan.drain import drain_values
 from situate.cli.commands.plan.fit import fit_values
 from situate.cli.commands.plan.input import PlanOptions, copied_pod, plan_notes, read_live_input, workloads_of
 from situate.cli.commands.plan.survive import ZONE, survive_values
+from situate.cli.commands.web.simulation import simulate_live
 from situate.cli.commands.why.values import as_values, waiting_values
 from situate.cli.commands.why.waiting import waiting_of
 from situate.cli.input.live import read_pod_records
@@ -26,7 +27,7 @@ from situate.core.plan.fit import fit
 from situate.core.plan.survive import losses
 from situate.core.state.cluster import Cluster
 from situate.kube.client import Client
-from situate.web.desk import Answer, PodInQuestion, Profiles
+from situate.web.desk import Answer, PodInQuestion, Profiles, Simulation, SimulationQuestion
 from situate.wire.errors import InputError
 from situate.wire.objects import Source, decode_pod
 
@@ -111,6 +112,9 @@ class CommandDesk:
             return {**survive_values(found, None, None), "notes": notes}
 
         return await _in_thread(lost)
+
+    async def simulate(self, client: Client, asked: SimulationQuestion, stopped: Callable[[], bool]) -> Simulation:
+        return await simulate_live(client, asked, stopped)
 
 
 def _decision(asked: PodInQuestion) -> Mapping[str, Any] | None:

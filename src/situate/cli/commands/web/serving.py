@@ -55,6 +55,8 @@ class PageOptions:
     key: Path | None
     user: str
     groups: tuple[str, ...]
+    links: bool
+    """Whether to print login links."""
     namespace: str
     directory: Path | None
 
@@ -88,8 +90,12 @@ async def _foreground(options: PageOptions) -> None:
 
         tls, _ = _context(options)
         async with PageServer(_settings(options, grants, tls, say_link), listening):
-            click.echo(f"The page of {options.access.server}. This link works once, for 15 minutes:\n")
-            say_link()
+            page_of = f"The page of {options.access.server}"
+            if options.links:
+                click.echo(f"{page_of}. This link works once, for 15 minutes:\n")
+                say_link()
+            else:
+                click.echo(f"{page_of}: {url}. Log in with a token of its API server.")
             await asyncio.Event().wait()
 
 
@@ -97,7 +103,9 @@ def _listen(address: str, port: int) -> socket.socket:
     try:
         return socket.create_server((address, port), family=socket.AF_INET6 if ":" in address else socket.AF_INET)
     except OSError as error:
-        raise InputError(f"{address}:{port} cannot be listened on: {error.strerror}; --port chooses another") from None
+        raise InputError(
+            f"{address}:{port} cannot listen there: {error.strerror}; choose another port with --port"
+        ) from None
 
 
 # ── behind `situate up` ─────────────────────────────────────────────────────────────────────────────────────────────

@@ -181,7 +181,7 @@ def _parse_name(pod: str, namespace: str | None) -> tuple[str | None, str, str]:
         raise BadInput(f'"{pod}" is not the name of a pod or a workload')
     space = before[0] if before else ""
     if space and namespace and space != namespace:
-        raise BadInput(f"{pod} and -n {namespace} name two namespaces")
+        raise BadInput(f"{pod} and -n {namespace} name different namespaces")
     return space or namespace, "" if kind == POD else kind, name
 
 
