@@ -94,7 +94,8 @@ def main(words: Sequence[str] | None = None) -> int:
         print(f"image: {error}", file=sys.stderr)
         return 1
     print(f"{given.name} {made.digest}")
-    print(f"{len(made.archive) // 2**20} MiB in {given.output}. To load it: ctr -n k8s.io images import {given.output}")
+    where = given.output.relative_to(Path.cwd()) if given.output.is_relative_to(Path.cwd()) else given.output
+    print(f"{len(made.archive) // 2**20} MiB in {where}. To load it: ctr -n k8s.io images import {where}")
     return 0
 
 
