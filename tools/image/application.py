@@ -1,5 +1,6 @@
 """The image's second layer: situate's wheel, and the libraries that a scheduler needs."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -9,9 +10,10 @@ from pathlib import Path
 from packaging.utils import parse_wheel_filename
 
 from situate import __version__
-from tools import release, sbom
+from tools import sbom
 from tools.image.debian import ImageError
 
+ROOT = Path(__file__).resolve().parents[2]
 CONTROL_PLANE_ONLY = frozenset({"apsw", "jsonpatch", "protobuf", "pyjwt"})
 """What only `situate up`, `server` and their relatives need, and what needs nobody else."""
 OLDEST = "315532800"
@@ -36,7 +38,7 @@ def libraries() -> list[str]:
 def wheels(work: Path, cache: Path) -> list[Path]:
     """Directories with situate's wheel, built now in `work`, and those of the libraries, fetched once."""
     shutil.rmtree(work, ignore_errors=True)
-    release.build(release.ROOT, work, OLDEST)
+    _run("hatchling", "build", "--target", "wheel", "--directory", str(work))
     cache.mkdir(parents=True, exist_ok=True)
     parsed = (parse_wheel_filename(one.name) for one in cache.glob("*.whl"))
     there = {f"{name}=={version}" for name, version, *_ in parsed}
@@ -69,7 +71,17 @@ def install(wheels: Sequence[Path], root: Path, python: str) -> None:
 
 
 def _pip(command: str, *words: str) -> None:
-    line = [sys.executable, "-m", "pip", command, "--disable-pip-version-check", "--quiet", "--no-deps", *words]
-    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    _run("pip", command, "--disable-pip-version-check", "--quiet", "--no-deps", *words)
+
+
+def _run(module: str, *words: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", module, *words],
+        cwd=ROOT,
+        env=os.environ | {"SOURCE_DATE_EPOCH": OLDEST},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if done.returncode:
-        raise ImageError(f"pip {command}: {done.stderr.strip()}")
+        raise ImageError(f"{module} {words[0]}: {done.stderr.strip()}")
