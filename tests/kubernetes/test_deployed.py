@@ -2,6 +2,7 @@
 the three journeys, and `make remove-scheduler` leaves nothing of it."""
 
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +19,8 @@ from kubernetes.test_journeys import IMAGE as JOURNEYS_IMAGE
 from tools.image.__main__ import BUILD, NAME, build
 from tools.image.debian import missing
 
-ABSENT = kubelet_node.missing() or parts.missing() or missing()
+NO_IP = None if shutil.which("ip") else "not here: ip (iproute2)"
+ABSENT = kubelet_node.missing() or parts.missing() or missing() or NO_IP
 pytestmark = pytest.mark.skipif(ABSENT is not None, reason=f"a deployed scheduler: {ABSENT}")
 SERVICE = "10.96.0.1"
 """The address of the Service `default/kubernetes`, which containers are given."""
