@@ -214,6 +214,12 @@ fault-test: $(VENV)/.ready-dev kubernetes  ## On a real API server: faults at le
 .PHONY: fault-test
 .PHONY: bench-nodes bench-recovery bench-whole sim-nodes
 
+# From Debian's packages, without Docker. IMAGE=name:tag names it.
+image: $(VENV)/.ready-dev  ## Build the scheduler's container image in build/image, without Docker (needs apt): make image IMAGE=...
+	@$(BIN)/python -m tools.image $(if $(IMAGE),--name $(IMAGE))
+
+.PHONY: image
+
 # docs/guides/deploy.md explains IMAGE, VARIANT, YES and WAIT.
 deploy-scheduler:  ## Install the scheduler in the cluster of the current kubeconfig context: make deploy-scheduler IMAGE=...
 	@deploy/scheduler.sh deploy

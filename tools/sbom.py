@@ -36,13 +36,13 @@ def _needed(one: Distribution, extras: frozenset[str] = frozenset()) -> list[str
     )
 
 
-def installed() -> dict[str, Distribution]:
-    """situate and everything that it needs, by name."""
+def installed(without: frozenset[str] = frozenset()) -> dict[str, Distribution]:
+    """situate and everything that it needs, by name; without these packages, and what only they need."""
     found: dict[str, Distribution] = {}
     waiting = [OURS]
     while waiting:
         name = waiting.pop()
-        if name in found:
+        if name in found or name in without:
             continue
         try:
             found[name] = distribution(name)

@@ -20,6 +20,7 @@ PROGRAMS = ("containerd", "runc", "ctr", "busybox")
 PAUSE = "localhost/pause:1"
 BUSYBOX = "localhost/busybox:1"
 CNI = Path("/usr/lib/cni")
+IMPORT_S = 300.0
 
 CONTAINERD = """version = 2
 root = "{home}/root"
@@ -84,11 +85,11 @@ class Containerd:
         return self
 
     def load(self, archive: Path) -> None:
-        self.ctr("images", "import", "--snapshotter", "native", str(archive))
+        self.ctr("images", "import", "--snapshotter", "native", str(archive), within_s=IMPORT_S)
 
-    def ctr(self, *words: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+    def ctr(self, *words: str, check: bool = True, within_s: float = 60.0) -> subprocess.CompletedProcess[str]:
         command = ["ctr", "--address", str(self.socket), "--namespace", "k8s.io", *words]
-        done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=within_s)
         if check and done.returncode:
             raise AssertionError(f"ctr {' '.join(words)}: {done.stderr}")
         return done

@@ -1,10 +1,8 @@
 """A real kubelet with containerd as a node of situate's own control plane: it joins by TLS bootstrap, runs real
 containers, and neither a killed server nor a killed kubelet restarts one of them."""
 
-import json
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,74 +11,21 @@ from typing import Any
 import pytest
 
 from kubernetes import kubelet_node, parts
-from kubernetes.kubelet_node import BUSYBOX, Containerd, Kubelet
-from kubernetes.own_cluster import OwnCluster
+from kubernetes.kubelet_node import BUSYBOX
 from kubernetes.parts import free_ports, wait_until
+from kubernetes.real_node import WITHIN_S, Node, joined
 
 ABSENT = kubelet_node.missing() or parts.missing()
 pytestmark = pytest.mark.skipif(ABSENT is not None, reason=f"a real node: {ABSENT}")
-WITHIN_S = 120.0
 BACK_S = 5.0
 """How soon logs and exec work again after the server was killed, from its next start on."""
 TEN = 10
 
 
-class Node:
-    """The cluster with its node, and kubectl."""
-
-    def __init__(self, cluster: OwnCluster, kubelet: Kubelet) -> None:
-        self.cluster, self.kubelet = cluster, kubelet
-
-    def kubectl(self, *words: str, stdin: str = "", check: bool = True) -> str:
-        command = [str(parts.folder() / "kubectl"), "--kubeconfig", str(self.cluster.home / "kubeconfig"), *words]
-        done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=WITHIN_S, check=False)
-        if check and done.returncode:
-            raise AssertionError(f"kubectl {' '.join(words)}: {done.stderr}")
-        return done.stdout
-
-    def get(self, *words: str) -> Any:
-        return json.loads(self.kubectl("get", *words, "-o", "json"))
-
-    def apply(self, *objects: dict[str, Any]) -> None:
-        self.kubectl("apply", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
-
-    def pods(self, app: str) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self.get("pods", "-l", f"app={app}")["items"]
-        return found
-
-    def running(self, app: str, count: int) -> bool:
-        ready = [one for one in self.pods(app) if one["status"].get("containerStatuses", [{}])[0].get("ready")]
-        return len(ready) == count
-
-    def containers(self, app: str) -> dict[str, tuple[str, int]]:
-        """The id and the restarts of each pod's container."""
-        found = {}
-        for pod in self.pods(app):
-            status = pod["status"]["containerStatuses"][0]
-            found[pod["metadata"]["name"]] = (status["containerID"], status["restartCount"])
-        return found
-
-
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
-    home = tmp_path_factory.mktemp("real")
-    flags = ["--port", str(free_ports(1)[0]), "--with", "scheduler", "--with", "controllers"]
-    with OwnCluster(home / "server", *flags) as cluster, Containerd(home / "containerd") as runtime:
-        command = [sys.executable, "-m", "situate", "token", "create", "--dir", str(cluster.home)]
-        token = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-        bootstrap = home / "bootstrap.kubeconfig"
-        bootstrap.write_text(token)
-        with Kubelet(home / "kubelet", runtime, cluster.certificate, bootstrap=bootstrap) as kubelet:
-            here = Node(cluster, kubelet)
-            wait_until(lambda: _is_ready(here), "the node to be ready", WITHIN_S)
-            yield here
-
-
-def _is_ready(here: Node) -> bool:
-    nodes = here.get("nodes")["items"]
-    return any(
-        one["type"] == "Ready" and one["status"] == "True" for each in nodes for one in each["status"]["conditions"]
-    )
+    with joined(tmp_path_factory.mktemp("real")) as here:
+        yield here
 
 
 def workload(kind: str, name: str, replicas: int, script: str, **more: Any) -> dict[str, Any]:
