@@ -84,6 +84,7 @@ class Wake(Enum):
     RESOURCE_SLICE_UPDATED = "resource slice changed"
     DEVICE_CLASS_ADDED = "device class added"
     DEVICE_CLASS_UPDATED = "device class changed"
+    DEVICE_CLASS_DELETED = "device class deleted"
     POD_RESOURCE_CLAIMS = "claims were made for the waiting pod"
 
 

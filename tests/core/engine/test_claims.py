@@ -173,6 +173,22 @@ def test_a_claim_that_an_earlier_scheduler_left_for_one_pod_is_deleted_and_other
     assert [again.pod.name for again in of_kind(effects, BindClaims)] == ["p"]
 
 
+def test_a_class_that_goes_lets_a_device_plugin_serve_a_pod_whose_earlier_claim_was_in_the_way() -> None:
+    """Kubernetes has no hint for this, and finds out after five minutes."""
+    served = ObjectSeen(device_class(extendedResourceName="example.com/gpu"))
+    slices: list[Change] = [NodeSeen(node("n1")), ObjectSeen(slice_of("n1", device("g")))]
+    [ask] = of_kind(engine(served, *slices).step(1, [PodSeen(extended_pod("p"))]), BindClaims)
+    plugin = NodeSeen(node("n2", **{"example.com/gpu": "1"}))
+    one = engine(served, plugin, ObjectSeen(device_class("other")), ObjectSeen(created(ask, 5)))
+    assert of_kind(one.step(1, [PodSeen(extended_pod("p"))]), ReleaseClaim), "the answer never comes"
+    entry = one.queue.get("default/p")
+    assert entry is not None
+    one.step(20_000, [ObjectGone(device_class("other"))])
+    assert (entry.state, entry.attempts) == (QueueState.UNSCHEDULABLE, 1)
+    [bind] = of_kind(one.step(20_001, [ObjectGone(device_class(extendedResourceName="example.com/gpu"))]), Bind)
+    assert bind.node == "n2"
+
+
 def test_of_two_claims_that_were_left_for_one_pod_both_are_deleted() -> None:
     """A scheduler was killed after its request was sent; the next one made a claim, too, and failed."""
     served = ObjectSeen(device_class(extendedResourceName="example.com/gpu"))

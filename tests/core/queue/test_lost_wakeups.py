@@ -32,6 +32,7 @@ from situate.core.changes import (
 from situate.core.config.defaults import default_configuration
 from situate.core.config.types import KubeSchedulerConfiguration
 from situate.core.contract import Wake
+from situate.core.devices.extended import CLAIM_ANNOTATION
 from situate.core.effects import AskExtender, Bind, BindClaims, BindVolumes, Effect, Evict
 from situate.core.engine.engine import Engine
 from situate.core.engine.framework import build_frameworks
@@ -554,6 +555,11 @@ def device_cases() -> list[Case]:
     extended = want(containers=(container(requests={"example.com/gpu": "1"}),))
     full = machine(allocatable={"example.com/gpu": "1"})
     holder = running(containers=(container(requests={"example.com/gpu": "1"}),))
+    left = resource_claim(
+        "left",
+        annotations={CLAIM_ANNOTATION: "true"},
+        ownerReferences=[{"kind": "Pod", "name": "w", "uid": UID, "controller": True}],
+    )
     late = (PodResourceClaim(name="g", resource_claim_template_name="t"),)
     own = resource_claim(
         "made", exactly(), ownerReferences=[{"kind": "Pod", "name": "w", "uid": UID, "controller": True}]
@@ -597,6 +603,13 @@ def device_cases() -> list[Case]:
             Wake.DEVICE_CLASS_UPDATED,
             [machine(), asks, has, device_class(selectors=[{"cel": {"expression": "false"}}])],
             seen(device_class()),
+        ),
+        devices(
+            Wake.DEVICE_CLASS_DELETED,
+            [full, served, device_class("x"), left],
+            gone(served),
+            gone(device_class("x")),
+            wants=extended,
         ),
         devices(
             Wake.RESOURCE_CLAIM_ADDED,

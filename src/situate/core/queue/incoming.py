@@ -71,6 +71,7 @@ CAUSES: Final[Mapping[Wake, str]] = MappingProxyType(
         Wake.RESOURCE_SLICE_UPDATED: "resource.k8s.io/ResourceSliceUpdate",
         Wake.DEVICE_CLASS_ADDED: "resource.k8s.io/DeviceClassAdd",
         Wake.DEVICE_CLASS_UPDATED: "resource.k8s.io/DeviceClassUpdate",
+        Wake.DEVICE_CLASS_DELETED: "resource.k8s.io/DeviceClassDelete",
         Wake.POD_RESOURCE_CLAIMS: CLAIMS_MADE,
     }
 )

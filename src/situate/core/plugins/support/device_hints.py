@@ -7,6 +7,7 @@ from situate.core.devices.claims import ClaimProblemError, has_shares, is_same, 
 from situate.core.devices.requests import alternatives
 from situate.core.model.devices import ALL, ResourceClaim
 from situate.core.model.meta import controller_of
+from situate.core.plugins.support.extended_devices import serves_request
 from situate.core.state.classes import PodClass
 from situate.core.versions import DeviceRules
 
@@ -17,6 +18,10 @@ def device_hint(pod: PodClass, event: WakeEvent, rules: DeviceRules) -> bool:
             return _after_claim(pod, event, rules)
         case Wake.RESOURCE_CLAIM_DELETED:
             return isinstance(event.item, ResourceClaim) and _after_deletion(pod, event.item)
+        case Wake.DEVICE_CLASS_DELETED:
+            # Without it, only a node's device plugin serves the resource, and a claim that an earlier attempt left is
+            # not in the way any more. Kubernetes has no hint for this, and finds out after minutes.
+            return serves_request(pod, event)
         case Wake.POD_RESOURCE_CLAIMS:
             return _claims_of(pod, event) is not None
         case _:
