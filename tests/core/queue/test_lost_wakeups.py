@@ -547,6 +547,8 @@ def device_cases() -> list[Case]:
     far = {"nodeSelectorTerms": [{"matchExpressions": [{"key": ZONE, "operator": "In", "values": ["z2"]}]}]}
     in_z2 = slice_of("", device("g"), name="far", pool="far", nodeSelector=far)
     has, other = slice_of("n1", device("g")), resource_claim("other", exactly())
+    newer = slice_of("n1", device("g"), name="newer", generation=2, count=2)
+    far_away = slice_of("n2", device("g"))
     results = [{"request": "r", "driver": GPU_DRIVER, "pool": "n1", "device": "g"}]
     taken = replace(other, status=convert({"allocation": {"devices": {"results": results}}}, ResourceClaimStatus))
     everything = {"deviceSelector": {}, "taint": {"key": "broken", "effect": "NoSchedule"}}
@@ -590,6 +592,7 @@ def device_cases() -> list[Case]:
         ),
         devices(Wake.RESOURCE_SLICE_ADDED, there, seen(has)),
         devices(Wake.RESOURCE_SLICE_UPDATED, [*there, slice_of("n1")], seen(has)),
+        devices(Wake.RESOURCE_SLICE_DELETED, [*there, has, newer, far_away], gone(newer), gone(far_away)),
         Case(
             "DynamicResources",
             Wake.RESOURCE_SLICE_UPDATED,

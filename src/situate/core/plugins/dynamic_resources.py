@@ -80,6 +80,7 @@ class DynamicResources:
             Wake.DEVICE_CLASS_DELETED,
             Wake.RESOURCE_SLICE_ADDED,
             Wake.RESOURCE_SLICE_UPDATED,
+            Wake.RESOURCE_SLICE_DELETED,
             Wake.POD_RESOURCE_CLAIMS,
         }
     )
