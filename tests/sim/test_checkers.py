@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from builders import node, pod
-from situate.core.changes import Change, NodeSeen, ObjectSeen, PodSeen
+from situate.core.changes import Change, NodeGone, NodeSeen, ObjectSeen, PodSeen
 from situate.core.config.decode import decode
 from situate.core.config.defaults import with_defaults
 from situate.core.effects import AskExtender, Bind, BindVolumes, Effect
@@ -89,3 +89,24 @@ def test_a_bind_before_the_volumes_are_bound_is_found() -> None:
     assert list(checked.checkers.after(SchedulerStep(2, 1, (), [early]))) == [
         "volumes: default/web is to be bound, and its volumes are not"
     ]
+
+
+def gang_pod(name: str, **fields: Any) -> PodSeen:
+    labels = {"situate.dev/gang": "train", "situate.dev/gang-size": "3"}
+    return PodSeen(pod(name, uid=name, labels=labels, cpu="2", **fields))
+
+
+def test_a_gang_that_fits_only_if_equal_nodes_are_tried_in_another_order_is_not_late() -> None:
+    """Of equal nodes the first is chosen, and no pod is moved within a plan. A new node has the row of an old one."""
+
+    def machine(name: str) -> NodeSeen:
+        return NodeSeen(node(name, cpu="2", memory="8Gi", pods="10", labels={"disk": name}))
+
+    checked = Checked(LOOKS_AT_ALL)
+    checked.step(0, [machine("old"), machine("hdd1"), machine("hdd2")])
+    checked.step(1, [NodeGone("old"), machine("ssd")])
+    checked.step(2, [gang_pod("a"), gang_pod("b", node_selector={"disk": "ssd"}), gang_pod("c")])
+    assert checked.late(3) == []
+    missed = NodeSeen(node("large", cpu="8", memory="8Gi", pods="10", labels={"disk": "ssd"}))
+    assert list(checked.checkers.after(SchedulerStep(4, 4, [missed], []))) == []
+    assert checked.late(5) == ["not bound: gang default/train needs 3 more, and 3 fit"]

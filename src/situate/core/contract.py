@@ -82,8 +82,10 @@ class Wake(Enum):
     RESOURCE_CLAIM_DELETED = "resource claim deleted"
     RESOURCE_SLICE_ADDED = "resource slice added"
     RESOURCE_SLICE_UPDATED = "resource slice changed"
+    RESOURCE_SLICE_DELETED = "resource slice deleted"
     DEVICE_CLASS_ADDED = "device class added"
     DEVICE_CLASS_UPDATED = "device class changed"
+    DEVICE_CLASS_DELETED = "device class deleted"
     POD_RESOURCE_CLAIMS = "claims were made for the waiting pod"
 
 

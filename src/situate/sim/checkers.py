@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from situate.core.changes import Change, Millis, NodeSeen, PodRef, PodSeen
+from situate.core.changes import Change, Millis, NodeSeen, ObjectGone, PodRef, PodSeen
 from situate.core.config.types import KubeSchedulerConfiguration
 from situate.core.effects import (
     AskExtender,
@@ -31,6 +31,7 @@ from situate.core.engine.framework import build_frameworks
 from situate.core.engine.in_flight import NOMINATION_LIMIT_MS
 from situate.core.engine.state import NOTE_BYTES
 from situate.core.gang.naming import GangName, gang_of
+from situate.core.model.devices import DeviceClass, ResourceSlice
 from situate.core.model.meta import key_of
 from situate.core.model.pod import Pod
 from situate.core.place.bind_annotations import BindAnnotations, with_annotations
@@ -418,13 +419,14 @@ class Checkers:
     def _not_woken(self, step: SchedulerStep) -> Iterator[str]:
         """An unschedulable pod that fits somewhere missed an event.
 
-        Checks all after a change of a node, and now and then. Otherwise it checks the pods that changed, and those that
-        were refused after calls to extenders, because much may have happened meanwhile.
+        Checks all after a change of a node, when a slice or class of devices goes, and now and then. Otherwise it
+        checks the pods that changed, and those that were refused after calls to extenders, because much may have
+        happened meanwhile.
         """
         if self.expected.in_doubt():
             return
         parked = {entry.key for entry in self.engine.queue.unschedulable()}
-        everybody = step.number % PARKED_EVERY == 0 or any(isinstance(change, NodeSeen) for change in step.changes)
+        everybody = step.number % PARKED_EVERY == 0 or any(map(_concerns_all, step.changes))
         if not everybody:
             changed = {key_of(change.pod.metadata) for change in step.changes if isinstance(change, PodSeen)}
             refused = {effect.pod.key for effect in step.effects if isinstance(effect, SetCondition)}
@@ -491,6 +493,11 @@ class Checkers:
             if not nominees or fits_at(filters, kind, View(cluster).plus(nominees), cluster.nodes.rows[node]):
                 return node
         return None
+
+
+def _concerns_all(change: Change) -> bool:
+    is_gone = isinstance(change, ObjectGone) and isinstance(change.item, DeviceClass | ResourceSlice)
+    return is_gone or isinstance(change, NodeSeen)
 
 
 def differing(kept: Mapping[str, object], owed: Mapping[str, object]) -> str:

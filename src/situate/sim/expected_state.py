@@ -404,15 +404,18 @@ class ExpectedState:
         return bound_in(self.cluster)
 
     def rebuilt(self) -> Cluster:
-        """The same cluster built from scratch, nodes first."""
+        """The same cluster built from scratch, nodes first, in their order: of equal nodes the first is chosen, and a
+        gang may fit after one choice and not after another.
+        """
         fresh = Cluster()
+        nodes = sorted(self.nodes.values(), key=lambda node: self.cluster.nodes.rows[node.metadata.name])
         pods = [pod for pod in self.pods.values() if pod.spec.node_name]
         others = [self.cluster.find_object(item) or item for item in self.others.values()]
         known = self.cluster.objects.devices
         others += [
             claim for claim in known.claims.values() if ("ResourceClaim", key_of(claim.metadata)) not in self.others
         ]
-        fresh.load(self.nodes.values(), others, pods)
+        fresh.load(nodes, others, pods)
         fresh.objects.devices.in_flight.update(known.in_flight)
         for pending in self.pending_binds.values():
             if pending.node in fresh.nodes.rows:

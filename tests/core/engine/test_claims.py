@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from random import Random
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 from msgspec.structs import replace
@@ -24,7 +24,12 @@ from situate.core.changes import (
 from situate.core.config.defaults import default_configuration
 from situate.core.effects import Bind, BindClaims, Effect, ReleaseClaim, UnreserveClaims
 from situate.core.engine.engine import Engine
-from situate.core.model.devices import ResourceClaim, ResourceClaimConsumerReference, ResourceClaimStatus
+from situate.core.model.devices import (
+    ResourceClaim,
+    ResourceClaimConsumerReference,
+    ResourceClaimStatus,
+    ResourceSlice,
+)
 from situate.core.model.meta import ObjectMeta
 from situate.core.model.pod import Container, Pod, PodSpec, ResourceRequirements
 from situate.core.model.refs import PodRef
@@ -173,6 +178,22 @@ def test_a_claim_that_an_earlier_scheduler_left_for_one_pod_is_deleted_and_other
     assert [again.pod.name for again in of_kind(effects, BindClaims)] == ["p"]
 
 
+def test_a_class_that_goes_lets_a_device_plugin_serve_a_pod_whose_earlier_claim_was_in_the_way() -> None:
+    """Kubernetes has no hint for this, and finds out after five minutes."""
+    served = ObjectSeen(device_class(extendedResourceName="example.com/gpu"))
+    slices: list[Change] = [NodeSeen(node("n1")), ObjectSeen(slice_of("n1", device("g")))]
+    [ask] = of_kind(engine(served, *slices).step(1, [PodSeen(extended_pod("p"))]), BindClaims)
+    plugin = NodeSeen(node("n2", **{"example.com/gpu": "1"}))
+    one = engine(served, plugin, ObjectSeen(device_class("other")), ObjectSeen(created(ask, 5)))
+    assert of_kind(one.step(1, [PodSeen(extended_pod("p"))]), ReleaseClaim), "the answer never comes"
+    entry = one.queue.get("default/p")
+    assert entry is not None
+    one.step(20_000, [ObjectGone(device_class("other"))])
+    assert (entry.state, entry.attempts) == (QueueState.UNSCHEDULABLE, 1)
+    [bind] = of_kind(one.step(20_001, [ObjectGone(device_class(extendedResourceName="example.com/gpu"))]), Bind)
+    assert bind.node == "n2"
+
+
 def test_of_two_claims_that_were_left_for_one_pod_both_are_deleted() -> None:
     """A scheduler was killed after its request was sent; the next one made a claim, too, and failed."""
     served = ObjectSeen(device_class(extendedResourceName="example.com/gpu"))
@@ -208,6 +229,36 @@ def test_a_pod_for_all_devices_that_are_not_used_up_is_woken_when_a_share_is_tak
         effects = one.step(3, [ObjectSeen(written(ask, claim("q-c", share), 9))])
     effects += one.step(20_000, [])
     assert [ask.pod.name for ask in of_kind(effects, BindClaims)] == (["q", "p"] if by == "us" else ["p"])
+
+
+NEWER = slice_of("n1", device("new"), name="new", pool="b", generation=2, count=2)
+OLDER = slice_of("n1", device("h"), name="old", pool="b")
+TWINS = [slice_of("n1", device("h"), name=name, pool="b", count=2) for name in ("one", "other")]
+USED = slice_of("n1", device("g"), name="used", pool="a")
+
+
+@pytest.mark.parametrize(
+    "gone, stay, asks, tries",
+    [
+        pytest.param(NEWER, OLDER, exactly(), True, id="the older generation counts again"),
+        pytest.param(TWINS[0], TWINS[1], exactly(), False, id="the pool is incomplete now"),
+        pytest.param(USED, OLDER, exactly(count=2), False, id="fewer devices"),
+        pytest.param(USED, OLDER, exactly(count=0, allocationMode="All"), True, id="all devices are free now"),
+    ],
+)
+def test_a_slice_that_goes(gone: ResourceSlice, stay: ResourceSlice, asks: dict[str, Any], tries: bool) -> None:
+    """Kubernetes has no hint for this, and finds out after five minutes."""
+    other, theirs = ObjectSeen(claim("c", exactly())), PodSeen(pod_with("q", "c"))
+    elsewhere = engine(NodeSeen(node("n1")), ObjectSeen(USED))
+    [ask] = of_kind(elsewhere.step(1, [other, theirs]), BindClaims)
+    taken = ObjectSeen(written(ask, claim("c", exactly()), 9))
+    one = engine(NodeSeen(node("n1")), ObjectSeen(gone), ObjectSeen(stay), taken)
+    one.step(1, [ObjectSeen(claim("p-c", asks)), PodSeen(pod_with("p", "p-c"))])
+    entry = one.queue.get("default/p")
+    assert entry is not None
+    assert (entry.state, entry.attempts) == (QueueState.UNSCHEDULABLE, 1)
+    effects = one.step(20_000, [ObjectGone(gone)])
+    assert [ask.pod.name for ask in of_kind(effects, BindClaims)] == (["p"] if tries else [])
 
 
 def test_a_claim_that_replaces_one_that_could_not_be_served_wakes_its_pods() -> None:

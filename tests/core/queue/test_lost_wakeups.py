@@ -32,6 +32,7 @@ from situate.core.changes import (
 from situate.core.config.defaults import default_configuration
 from situate.core.config.types import KubeSchedulerConfiguration
 from situate.core.contract import Wake
+from situate.core.devices.extended import CLAIM_ANNOTATION
 from situate.core.effects import AskExtender, Bind, BindClaims, BindVolumes, Effect, Evict
 from situate.core.engine.engine import Engine
 from situate.core.engine.framework import build_frameworks
@@ -546,6 +547,8 @@ def device_cases() -> list[Case]:
     far = {"nodeSelectorTerms": [{"matchExpressions": [{"key": ZONE, "operator": "In", "values": ["z2"]}]}]}
     in_z2 = slice_of("", device("g"), name="far", pool="far", nodeSelector=far)
     has, other = slice_of("n1", device("g")), resource_claim("other", exactly())
+    newer = slice_of("n1", device("g"), name="newer", generation=2, count=2)
+    far_away = slice_of("n2", device("g"))
     results = [{"request": "r", "driver": GPU_DRIVER, "pool": "n1", "device": "g"}]
     taken = replace(other, status=convert({"allocation": {"devices": {"results": results}}}, ResourceClaimStatus))
     everything = {"deviceSelector": {}, "taint": {"key": "broken", "effect": "NoSchedule"}}
@@ -554,6 +557,11 @@ def device_cases() -> list[Case]:
     extended = want(containers=(container(requests={"example.com/gpu": "1"}),))
     full = machine(allocatable={"example.com/gpu": "1"})
     holder = running(containers=(container(requests={"example.com/gpu": "1"}),))
+    left = resource_claim(
+        "left",
+        annotations={CLAIM_ANNOTATION: "true"},
+        ownerReferences=[{"kind": "Pod", "name": "w", "uid": UID, "controller": True}],
+    )
     late = (PodResourceClaim(name="g", resource_claim_template_name="t"),)
     own = resource_claim(
         "made", exactly(), ownerReferences=[{"kind": "Pod", "name": "w", "uid": UID, "controller": True}]
@@ -584,6 +592,7 @@ def device_cases() -> list[Case]:
         ),
         devices(Wake.RESOURCE_SLICE_ADDED, there, seen(has)),
         devices(Wake.RESOURCE_SLICE_UPDATED, [*there, slice_of("n1")], seen(has)),
+        devices(Wake.RESOURCE_SLICE_DELETED, [*there, has, newer, far_away], gone(newer), gone(far_away)),
         Case(
             "DynamicResources",
             Wake.RESOURCE_SLICE_UPDATED,
@@ -597,6 +606,13 @@ def device_cases() -> list[Case]:
             Wake.DEVICE_CLASS_UPDATED,
             [machine(), asks, has, device_class(selectors=[{"cel": {"expression": "false"}}])],
             seen(device_class()),
+        ),
+        devices(
+            Wake.DEVICE_CLASS_DELETED,
+            [full, served, device_class("x"), left],
+            gone(served),
+            gone(device_class("x")),
+            wants=extended,
         ),
         devices(
             Wake.RESOURCE_CLAIM_ADDED,

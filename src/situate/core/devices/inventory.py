@@ -161,6 +161,10 @@ class Inventory:
         nodes = {one.spec.node_name or None: None for one in known if not one.spec.shared_counters}
         return next(iter(nodes)) if len(nodes) == 1 else None
 
+    def has_pool_of(self, item: ResourceSlice) -> bool:
+        """Whether there are slices of the pool that this slice is or was part of."""
+        return _pool_of(item) in self._by_pool
+
     def _seen_by(self, pool: PoolId) -> dict[str | None, None]:
         """The nodes that see a pool; None stands for any number of others."""
         return {

@@ -45,8 +45,8 @@ OBJECT_WAKES: Final[Mapping[type, ObjectWakes]] = MappingProxyType(
         VolumeAttachment: (None, None, Wake.VOLUME_ATTACHMENT_DELETED),
         LatencyTable: (Wake.LATENCY_CHANGED,) * 3,
         ResourceClaim: (Wake.RESOURCE_CLAIM_ADDED, Wake.RESOURCE_CLAIM_UPDATED, Wake.RESOURCE_CLAIM_DELETED),
-        ResourceSlice: (Wake.RESOURCE_SLICE_ADDED, Wake.RESOURCE_SLICE_UPDATED, None),
-        DeviceClass: (Wake.DEVICE_CLASS_ADDED, Wake.DEVICE_CLASS_UPDATED, None),
+        ResourceSlice: (Wake.RESOURCE_SLICE_ADDED, Wake.RESOURCE_SLICE_UPDATED, Wake.RESOURCE_SLICE_DELETED),
+        DeviceClass: (Wake.DEVICE_CLASS_ADDED, Wake.DEVICE_CLASS_UPDATED, Wake.DEVICE_CLASS_DELETED),
         DeviceTaintRule: (Wake.RESOURCE_SLICE_UPDATED,) * 3,  # it changes the taints in slices
         **dict.fromkeys((Service, ReplicationController, ReplicaSet, StatefulSet), (Wake.WORKLOAD_CHANGED,) * 3),
     }

@@ -77,8 +77,10 @@ class DynamicResources:
             Wake.RESOURCE_CLAIM_DELETED,
             Wake.DEVICE_CLASS_ADDED,
             Wake.DEVICE_CLASS_UPDATED,
+            Wake.DEVICE_CLASS_DELETED,
             Wake.RESOURCE_SLICE_ADDED,
             Wake.RESOURCE_SLICE_UPDATED,
+            Wake.RESOURCE_SLICE_DELETED,
             Wake.POD_RESOURCE_CLAIMS,
         }
     )

@@ -69,8 +69,10 @@ CAUSES: Final[Mapping[Wake, str]] = MappingProxyType(
         Wake.RESOURCE_CLAIM_DELETED: "resource.k8s.io/ResourceClaimDelete",
         Wake.RESOURCE_SLICE_ADDED: "resource.k8s.io/ResourceSliceAdd",
         Wake.RESOURCE_SLICE_UPDATED: "resource.k8s.io/ResourceSliceUpdate",
+        Wake.RESOURCE_SLICE_DELETED: "resource.k8s.io/ResourceSliceDelete",
         Wake.DEVICE_CLASS_ADDED: "resource.k8s.io/DeviceClassAdd",
         Wake.DEVICE_CLASS_UPDATED: "resource.k8s.io/DeviceClassUpdate",
+        Wake.DEVICE_CLASS_DELETED: "resource.k8s.io/DeviceClassDelete",
         Wake.POD_RESOURCE_CLAIMS: CLAIMS_MADE,
     }
 )

@@ -5,8 +5,9 @@ from __future__ import annotations
 from situate.core.contract import Wake, WakeEvent
 from situate.core.devices.claims import ClaimProblemError, has_shares, is_same, pod_claims
 from situate.core.devices.requests import alternatives
-from situate.core.model.devices import ALL, ResourceClaim
+from situate.core.model.devices import ALL, ResourceClaim, ResourceSlice
 from situate.core.model.meta import controller_of
+from situate.core.plugins.support.extended_devices import serves_request
 from situate.core.state.classes import PodClass
 from situate.core.versions import DeviceRules
 
@@ -17,6 +18,12 @@ def device_hint(pod: PodClass, event: WakeEvent, rules: DeviceRules) -> bool:
             return _after_claim(pod, event, rules)
         case Wake.RESOURCE_CLAIM_DELETED:
             return isinstance(event.item, ResourceClaim) and _after_deletion(pod, event.item)
+        case Wake.RESOURCE_SLICE_DELETED:
+            return _after_slice(pod, event)
+        case Wake.DEVICE_CLASS_DELETED:
+            # Without it, only a node's device plugin serves the resource, and a claim that an earlier attempt left is
+            # not in the way any more. Kubernetes has no hint for this, and finds out after minutes.
+            return serves_request(pod, event)
         case Wake.POD_RESOURCE_CLAIMS:
             return _claims_of(pod, event) is not None
         case _:
@@ -50,6 +57,16 @@ def _after_claim(pod: PodClass, event: WakeEvent, rules: DeviceRules) -> bool:
     if all(claim.metadata.uid != now.metadata.uid for claim in claims):
         return False
     return not isinstance(before, ResourceClaim) or _differs(before, now)
+
+
+def _after_slice(pod: PodClass, event: WakeEvent) -> bool:
+    """Without a slice, an older generation of its pool may count again, and a pod that asks for all devices no longer
+    asks for those that were in use. Kubernetes has no hint for this, and finds out after minutes.
+    """
+    claims = _claims_of(pod, event)
+    if claims is None or event.objects is None or not isinstance(event.item, ResourceSlice):
+        return claims is not None
+    return event.objects.devices.inventory.has_pool_of(event.item) or any(map(_asks_for_all, claims))
 
 
 def _differs(before: ResourceClaim, now: ResourceClaim) -> bool:

@@ -28,7 +28,7 @@ def served_columns(pod: PodClass, objects: ObjectTable | None) -> Mapping[int, s
 
 
 def serves_request(pod: PodClass, event: WakeEvent) -> bool:
-    """Whether a DeviceClass that came or changed now serves a resource that the pod requests."""
+    """Whether a DeviceClass that came or changed now serves a resource that the pod requests, or one that left did."""
     now, before = event.item, event.item_before
     if not isinstance(now, DeviceClass):
         return True
