@@ -78,7 +78,9 @@ def test_what_was_added_is_removed_whole(config: Path) -> None:
 def test_the_context_of_another_cluster_is_neither_replaced_nor_removed(config: Path) -> None:
     theirs = {**OTHER, "contexts": [{"name": "situate", "context": {"cluster": "prod", "user": "me"}}]}
     given(config, theirs)
-    with pytest.raises(click.ClickException, match="has a context situate of another cluster"):
+    with pytest.raises(
+        click.ClickException, match="has a context situate already, for another cluster; nothing was changed"
+    ):
         add_context("situate", config.parents[1] / "cluster", switch=True)
     assert remove_context("situate", config.parents[1] / "cluster") is None
     assert read(config) == theirs

@@ -16,8 +16,11 @@ LACKS = {
     "replay": {"name"},
     "version": {"name"},
     "config default": {"table", "wide", "name"},
+    "apply": {"wide"},
+    "delete": {"wide", "json", "yaml", "jsonpath"},
 }
-"""What has no meaning there: these list no objects, and a configuration is not a table."""
+"""What has no meaning there: some list no objects, a configuration is not a table, and kubectl has as few for what it
+deletes."""
 ALSO = {"check": {"sarif"}}
 FOR_OTHER_USES = {"envtest kube-apiserver", "envtest etcd", "scheduler"}
 """Programs with the flags of others."""
@@ -54,7 +57,8 @@ def test_every_command_that_lists_or_answers_has_an_output() -> None:
     plans = {f"plan {one}" for one in ("fit", "nodes", "survive", "drain", "drift", "defrag")}
     lists = {"clusters", "status", "get", "events", "user list", "token list", "certificates list", "version"}
     answers = {"why", "place", "check", "simulate", "trace openb", "replay", "config default"}
-    assert {path for path, _ in WITH_OUTPUT} == plans | lists | answers
+    writes = {"apply", "delete"}
+    assert {path for path, _ in WITH_OUTPUT} == plans | lists | answers | writes
 
 
 OBJECT = {

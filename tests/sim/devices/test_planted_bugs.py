@@ -181,7 +181,7 @@ FOUND_IN: dict[str, int] = {
     "one claim serves all pods of a class": 7,
     "a claim that an earlier attempt left stays": 21,
     "a claim that others gave back is believed to be reserved": 11,
-    "claims are taken from a pod that was bound unseen": 21,
+    "claims are taken from a pod that was bound unseen": 547,
     "claims are taken from a pod whose bind is under way": 547,
     "devices that are given back wake nobody": 4,
 }
