@@ -6,7 +6,7 @@ recompute from scratch what the scheduler decided with its caches. Nothing here 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -48,7 +48,7 @@ from situate.core.state.audit import audit
 from situate.core.state.classes import PodClass
 from situate.core.state.cluster import Cluster
 from situate.core.state.view import View
-from situate.sim.expected_state import ExpectedState, PendingEviction, bound_in
+from situate.sim.expected_state import ExpectedState, PendingEviction, bound_in, differing
 from situate.sim.extender_calls import ExtenderCalls, Takes
 from situate.sim.gang_checkers import decided_together, evicted_whole, gangs_that_fit
 from situate.sim.room import overfull, running_on
@@ -498,9 +498,3 @@ class Checkers:
 def _concerns_all(change: Change) -> bool:
     is_gone = isinstance(change, ObjectGone) and isinstance(change.item, DeviceClass | ResourceSlice)
     return is_gone or isinstance(change, NodeSeen)
-
-
-def differing(kept: Mapping[str, object], owed: Mapping[str, object]) -> str:
-    """The first pod on which two views differ."""
-    key = next(key for key in [*kept, *owed] if kept.get(key) != owed.get(key))
-    return f"{key} is kept as {kept.get(key)}, and should be {owed.get(key)}"

@@ -432,3 +432,9 @@ def bound_in(cluster: Cluster) -> dict[str, tuple[str, str]]:
     for node, pods in cluster.orphans.items():
         counted.update({key: (pod.metadata.uid, f"[{node}]") for key, pod in pods.items()})
     return counted
+
+
+def differing(kept: Mapping[str, object], owed: Mapping[str, object]) -> str:
+    """The first pod on which two views differ."""
+    key = next(key for key in [*kept, *owed] if kept.get(key) != owed.get(key))
+    return f"{key} is kept as {kept.get(key)}, and should be {owed.get(key)}"
