@@ -87,6 +87,20 @@ def test_discovery_and_openapi_have_the_kind() -> None:
     run(story)
 
 
+def test_of_kinds_with_one_short_name_that_of_the_first_group_comes_first() -> None:
+    """kubectl takes the first one that discovery lists."""
+
+    async def story(world: World) -> None:
+        for kind, group in (("Apple", "z.example.com"), ("Banana", "a.example.com")):
+            crd = definition(of_spec(a=TEXT), kind=kind)
+            crd["metadata"]["name"] = f"{kind.lower()}s.{group}"
+            crd["spec"] |= {"group": group, "names": {**crd["spec"]["names"], "shortNames": ["fruit"]}}
+            await world.define(crd)
+        assert [one.kind for one in world.registry.custom.resources] == ["Banana", "Apple"]
+
+    run(story)
+
+
 def test_what_a_schema_does_not_specify_is_pruned_and_reported() -> None:
     async def story(world: World) -> None:
         free = {"type": "object", "x-kubernetes-preserve-unknown-fields": True, "properties": {"a": {"type": "object"}}}

@@ -62,3 +62,15 @@ def test_a_status_is_true_or_false_or_unknown() -> None:
     (cause,) = found_by(STRATEGY.validate_status, new, created())
     assert cause.field == "status.conditions[0].status"
     assert cause.message == 'Unsupported value: "Perhaps": supported values: "False", "True", "Unknown"'
+
+
+def test_one_without_a_name_is_refused_for_what_its_spec_lacks_too() -> None:
+    made: Object = {"metadata": {"creationTimestamp": NOW}}
+    STRATEGY.default(made)
+    STRATEGY.prepare_create(made)
+    assert [cause.field for cause in found_by(STRATEGY.validate, made)] == [
+        "spec.group",
+        "spec.version",
+        "spec.groupPriorityMinimum",
+        "spec.versionPriority",
+    ]

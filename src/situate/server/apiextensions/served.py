@@ -42,7 +42,7 @@ class CustomKinds:
 
     @property
     def resources(self) -> Sequence[Resource]:
-        """In the order of the definitions' names."""
+        """By group, then by the definitions' names: where kinds share a short name, clients take the first."""
         self._refresh()
         return self._resources
 
@@ -72,6 +72,7 @@ class CustomKinds:
             for one in several
             if (one.group, one.version, one.plural) not in BY_PATH
         ]
+        resources.sort(key=lambda one: one.group)
         self._resources = tuple(resources)
         self._by_path = {(one.group, one.version, one.plural): one for one in resources}
         self._by_kind = {(one.api_version, one.kind): one for one in resources}

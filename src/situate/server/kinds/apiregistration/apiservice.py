@@ -43,8 +43,8 @@ def _availability(obj: Object, since: str | None) -> Mapping[str, Any]:
 def _validate(obj: Object, causes: Causes) -> None:
     spec = obj["spec"]
     group, version, service = spec.get("group", ""), spec.get("version", ""), spec.get("service")
-    name = obj["metadata"]["name"]
-    if not path_segment(name) and name != f"{version}.{group}":
+    name = obj["metadata"].get("name", "")
+    if name and not path_segment(name) and name != f"{version}.{group}":
         causes.invalid("metadata.name", name, f'must be `spec.version+"."+spec.group`: "{version}.{group}"')
     if not group and version != "v1":
         causes.required("spec.group", "only v1 may have an empty group and it better be legacy kube")
