@@ -86,9 +86,7 @@ def test_a_watch_prints_the_same_on_both_servers(bare: Side, real: Side) -> None
 
 # Of the kinds that kube-apiserver has: what nobody needs to place pods.
 NOT_SERVED = {
-    "apiservices",
     "componentstatuses",
-    "volumeattributesclasses",
     "workloads",
 }
 # What kube-apiserver has not, or in another version.

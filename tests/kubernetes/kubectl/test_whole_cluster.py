@@ -386,7 +386,7 @@ def test_what_is_not_served_is_refused_in_one_line(kubectl: Kubectl) -> None:
     kubectl(f"rollout status deployment/web {SOON}")
     pod = kubectl("get pods -o name").split()[0]
     for command, words in (
-        ("get apiservices", 'the server doesn\'t have a resource type "apiservices"'),
+        ("get workloads", 'the server doesn\'t have a resource type "workloads"'),
         (f"exec {pod} -- true", "error: "),
         (f"port-forward {pod} 8080:80", "error: "),
     ):
