@@ -221,6 +221,21 @@ class Cluster:
         """Create objects of any kinds, many at a time; see objects.py for how to make them."""
         return self.api.create(items, self.namespace)
 
+    def create_priority_classes(self, **values: int) -> None:
+        """Create them, and wait until pods of them are admitted: kube-apiserver sees a new one a moment later."""
+        self.create(*(objects.priority_class(name, value) for name, value in values.items()))
+        path = f"/api/v1/namespaces/{self.namespace}/pods?dryRun=All"
+
+        def admitted() -> bool:
+            try:
+                for name in values:
+                    self.api.post(path, objects.pod(f"of-{name}", priorityClassName=name))
+            except RefusedError:
+                return False
+            return True
+
+        wait_until(admitted, f"pods of {', '.join(values)} to be admitted")
+
     def hollow_nodes(self, count: int, prefix: str = "node", *, zones: int = 0, **fields: Any) -> list[str]:
         """Ready nodes for kwok's kubelets, spread over so many `zones`; their names. `fields` as objects.node's."""
         labels = fields.pop("labels", {})

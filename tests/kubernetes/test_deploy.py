@@ -17,11 +17,10 @@ import pytest
 import yaml
 
 from deploy.rights import KUSTOMIZE, REVIEW_ACCESS, REVIEW_TOKENS, ROOT, USER, Allowed, allowed
-from kubernetes.api import RefusedError
 from kubernetes.cluster import Cluster, Scheduler
 from kubernetes.devices import claim as device_claim
 from kubernetes.devices import claiming, gpu_class, slice_of
-from kubernetes.objects import Json, pod, pod_group, priority_class
+from kubernetes.objects import Json, pod, pod_group
 from kubernetes.parts import folder, wait_until
 from kubernetes.proxy import BINDS, Fault, FaultProxy, Faults, Match
 from situate.kube.kinds import CUSTOM_POD_GROUPS
@@ -223,7 +222,7 @@ def test_beside_kube_scheduler_its_own_pods_run_and_nothing_is_forbidden(cluster
 
 def test_without_preemption_nobody_is_evicted_and_no_delete_is_tried(cluster: Cluster) -> None:
     situate = start(cluster, "base", cpu="1")
-    cluster.create(priority_class("low", 100), priority_class("high", 1000))
+    cluster.create_priority_classes(low=100, high=1000)
     cluster.create(pod("low", cpu="1", scheduler="situate", priorityClassName="low"))
     cluster.wait_for_phase("low")
     cluster.create(pod("high", cpu="1", scheduler="situate", priorityClassName="high"))
@@ -236,7 +235,7 @@ def test_without_preemption_nobody_is_evicted_and_no_delete_is_tried(cluster: Cl
 
 def test_with_preemption_a_victim_is_evicted(cluster: Cluster) -> None:
     situate = start(cluster, "preemption", cpu="1")
-    cluster.create(priority_class("low", 100), priority_class("high", 1000))
+    cluster.create_priority_classes(low=100, high=1000)
     cluster.create(pod("low", cpu="1", scheduler="situate", priorityClassName="low"))
     cluster.wait_for_phase("low")
     cluster.create(pod("high", cpu="1", scheduler="situate", priorityClassName="high"))
@@ -330,20 +329,8 @@ def wait_in_vain(cluster: Cluster) -> None:
 
 
 def evict(cluster: Cluster) -> None:
-    cluster.create(priority_class("high", 1000))
-    high = pod("high", cpu="3", scheduler="situate", priorityClassName="high")
-
-    def admitted() -> bool:
-        """kube-apiserver's admission may see a new PriorityClass a moment after it was created."""
-        try:
-            cluster.create(high)
-        except RefusedError as error:
-            if error.status != 403:
-                raise
-            return False
-        return True
-
-    wait_until(admitted, "the PriorityClass to be known")
+    cluster.create_priority_classes(high=1000)
+    cluster.create(pod("high", cpu="3", scheduler="situate", priorityClassName="high"))
     cluster.wait_for_phase("high")
 
 

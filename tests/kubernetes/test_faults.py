@@ -19,7 +19,7 @@ import pytest
 from kubernetes.cluster import Cluster, Scheduler, answers
 from kubernetes.drills import FAST, LONG, WITHIN_S, behind, crowd, limit, quiet_logs, until_bound, until_settled
 from kubernetes.history import History
-from kubernetes.objects import GROUP_CONDITION, GROUPS_API, Json, pod, pod_group, priority_class
+from kubernetes.objects import GROUP_CONDITION, GROUPS_API, Json, pod, pod_group
 from kubernetes.parts import wait_until
 from kubernetes.proxy import BINDS, POD_DELETES, POD_PATCHES, Fault, FaultProxy, Faults
 
@@ -184,7 +184,7 @@ def test_binds_that_fail_are_made_once_in_the_end(
 def test_victims_go_and_their_room_is_used_though_deletes_and_patches_fail(cluster: Cluster, history: History) -> None:
     cluster.hollow_nodes(10, cpu="2")
     cluster.kwok()
-    cluster.create(priority_class("low", 100), priority_class("high", 1000))
+    cluster.create_priority_classes(low=100, high=1000)
     with FaultProxy(cluster, seed=4) as proxy:
         scheduler = behind(cluster, proxy, FAST)
         low = crowd(cluster, "low", 20, priorityClassName="low", terminationGracePeriodSeconds=1)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from kubernetes.cluster import Cluster, Scheduler
-from kubernetes.objects import pod, priority_class
+from kubernetes.objects import pod
 from kubernetes.parts import wait_until
 from situate.loop.metrics_table import FAMILIES
 
@@ -64,7 +64,7 @@ def after_work(cluster: Cluster, start: Callable[[Cluster], Scheduler]) -> str:
 
 
 def test_what_kube_scheduler_promises_to_show_is_shown(cluster: Cluster) -> None:
-    cluster.create(priority_class("low", 1), priority_class("high", 100))
+    cluster.create_priority_classes(low=1, high=100)
     cluster.hollow_nodes(1, cpu="4")
     cluster.kwok()
     theirs = after_work(cluster, Cluster.kube_scheduler)

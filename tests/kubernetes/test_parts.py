@@ -74,7 +74,7 @@ def refused(cluster: Cluster, name: str) -> bool:
 
 
 def test_priority_classes_become_priorities(cluster: Cluster) -> None:
-    cluster.create(priority_class("high", 1000))
+    cluster.create_priority_classes(high=1000)
     created = cluster.create(pod("a", priorityClassName="high"))
     assert created[0]["spec"]["priority"] == 1000
 

@@ -138,6 +138,7 @@ async def _scene(cluster: Cluster, kinds: tuple[WatchedKind, ...], kubeconfig: s
         finally:
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
+    await asyncio.sleep(0.1)  # connections that were being opened are closed a few turns of the loop later
 
 
 def churn(cluster: Cluster, dice: Random, count: int) -> None:

@@ -97,6 +97,12 @@ ANSWERS: dict[str, Callable[[Json], Answer]] = {
 }
 
 
+class _QuietServer(ThreadingHTTPServer):
+    def handle_error(self, *_: Any) -> None:
+        """A client that is killed or loses patience ends its connection in the middle. Its trace would be printed into
+        what another test looks at."""
+
+
 class WebhookServer:
     """`with WebhookServer(folder) as server`: at `url`, with a certificate that `authorities` (PEM) has signed."""
 
@@ -130,7 +136,7 @@ class WebhookServer:
             def log_message(self, *_: Any) -> None:
                 """Nothing."""
 
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._http = _QuietServer(("127.0.0.1", 0), Handler)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(self._certificate, key)
         self._http.socket = context.wrap_socket(self._http.socket, server_side=True)

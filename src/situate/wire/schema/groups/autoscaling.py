@@ -5,7 +5,7 @@ from typing import Final
 TABLE: Final = """
 [autoscaling.v1]
 CrossVersionObjectReference: kind 1 string!; name 2 string!; apiVersion 3 string
-kind HorizontalPodAutoscaler: metadata 1 meta.v1.ObjectMeta!; spec 2 HorizontalPodAutoscalerSpec!; status 3
+kind HorizontalPodAutoscaler: metadata 1 meta.v1.ObjectMeta!; spec 2 HorizontalPodAutoscalerSpec!*; status 3
     HorizontalPodAutoscalerStatus!
 HorizontalPodAutoscalerSpec: scaleTargetRef 1 CrossVersionObjectReference!* atomic; minReplicas 2 int32?; maxReplicas 3
     int32!; targetCPUUtilizationPercentage 4 int32?
