@@ -204,3 +204,14 @@ def test_a_preemptor_that_can_be_helped_no_more_gives_its_node_back() -> None:
     world.step(after=20 * SECOND)
     assert world.nominated == {"p": ""}
     assert not len(world.engine.state.nominations)
+
+
+def test_a_victim_that_was_not_bound_yet_is_forgotten_though_only_the_next_pod_of_its_name_is_seen() -> None:
+    world = World(1)
+    world.come("low", cpu="4", priority=0)
+    world.come("high", cpu="4")
+    assert world.evicted == ["low"]
+    leaving = pod("low", uid="low", cpu="4", priority=0, deletion_timestamp=LEAVING)
+    world.step(EvictDone(PodRef("default", "low", "low")), PodSeen(leaving))
+    world.step(PodSeen(pod("low", uid="again", cpu="4", priority=0)))
+    assert world.engine.state.evictions == {}

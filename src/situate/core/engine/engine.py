@@ -230,6 +230,7 @@ class Engine:
         self.cycle.preemptor.restate(entry)
         if entry.state in (QueueState.IN_FLIGHT, QueueState.RESERVED) and pod.metadata.deletion_timestamp is not None:
             self.cycle.leave(ref.key)  # it cannot be bound any more, so others may have its room at once
+            self.state.evictions.pop(ref.uid, None)  # its end may come as another pod of its name, which says nothing
         elif entry.state in (QueueState.IN_FLIGHT, QueueState.RESERVED):
             self.state.event_count += before is not kind  # if it is decided again, then as it is now
         elif pod.spec.scheduling_gates:
