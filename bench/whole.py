@@ -3,11 +3,12 @@
     sqlite       `situate server` with scheduler, controllers and hollow nodes in one process; the store is a file
     etcd         the same, on an etcd of its own
     kubernetes   kube-apiserver, etcd, kube-controller-manager, kube-scheduler and kwok
+    unlimited    the same, with a rate limit of kube-scheduler's client that does not bind
 
-The peers run one after the other on the same disk, with fsync and their defaults, but for the rate limits of the
-clients of kube-scheduler and kube-controller-manager, which do not bind. Our nodes renew their leases meanwhile. Those
-of kwok do not, unless --kwok-leases is given: with 5,000 of them kwok itself becomes what limits the rate. Pods are
-ready when the Deployment's status says so. CPU is that of all processes of a peer, memory what they have resident at
+The peers run one after the other on the same disk, with fsync and their defaults. kube-scheduler's default is 50
+requests a second. The limit of kube-controller-manager's client (20 by default) is raised for both: it would be what is
+measured. Nodes renew their leases meanwhile; kwok's do not with --no-kwok-leases. Pods are ready when the Deployment's
+status says so. CPU is that of all processes of a peer, memory what they have resident at
 the end; the client that creates the Deployment and polls it is not counted.
 
 `--resident N` keeps N pods on the nodes and prints memory, and how long a restart after SIGKILL takes.
@@ -41,11 +42,13 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
 from kubernetes.cluster import Cluster, answers  # noqa: E402 -- the tests' cluster is what is measured on
-from kubernetes.objects import node, pod  # noqa: E402
+from kubernetes.objects import Json, node, pod  # noqa: E402
 from kubernetes.parts import Part, folder, free_ports, missing, wait_until  # noqa: E402
 
 NODES, REPLICAS, ZONES = 5_000, 10_000, 10
-PEERS = ("sqlite", "etcd", "kubernetes")
+PEERS = ("sqlite", "etcd", "kubernetes", "unlimited")
+KUBERNETES: dict[str, Json] = {"kubernetes": {}, "unlimited": CONFIG}
+"""The peers of Kubernetes' own parts, and kube-scheduler's configuration."""
 LIMIT_S = 1_800.0
 """How long a Deployment, or a restart, may take."""
 SETTLE_S = 12.0
@@ -126,9 +129,9 @@ def etcd(place: Path) -> Iterator[str]:
 
 
 @contextmanager
-def kubernetes(place: Path, *, leases: bool = False) -> Iterator[Peer]:
+def kubernetes(place: Path, config: Json, *, leases: bool) -> Iterator[Peer]:
     with Cluster(place, etcd_flags=("--unsafe-no-fsync=false",)) as cluster:
-        cluster.kube_scheduler(CONFIG)
+        cluster.kube_scheduler(config)
         controller_manager(cluster, UNUSED_CONTROLLERS if leases else (*UNUSED_CONTROLLERS, NODE_MONITOR))
         cluster.kwok(LEASE_S if leases else 0)
         tls = ssl.create_default_context(cafile=str(cluster.certificate))
@@ -221,8 +224,8 @@ def resident_mib() -> float:
 
 
 def run_peer(name: str, place: Path, sizes: argparse.Namespace, flags: Sequence[str] = ()) -> Result:
-    if name == "kubernetes":
-        opened = kubernetes(place, leases=sizes.kwok_leases)
+    if name in KUBERNETES:
+        opened = kubernetes(place, KUBERNETES[name], leases=sizes.kwok_leases)
     else:
         opened = (situate_on_etcd if name == "etcd" else situate)(place, sizes.nodes, *flags)
     with opened as peer, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -283,10 +286,12 @@ def table(found: dict[str, Result]) -> str:
 
 def goals(found: dict[str, Result]) -> Iterator[tuple[str, float, float]]:
     """What is compared, what was measured, and the least that it should be."""
-    ours, etcd, theirs = (found.get(name) for name in PEERS)
+    ours, etcd, theirs, unlimited = (found.get(name) for name in PEERS)
     if ours and theirs:
         yield "times Kubernetes' pods/s", ours.rate / theirs.rate, RATE_GOAL
         yield "times less CPU a pod than Kubernetes", theirs.cpu_us / ours.cpu_us, CPU_GOAL
+    if ours and unlimited:
+        yield "times less CPU a pod than Kubernetes without the limit", unlimited.cpu_us / ours.cpu_us, CPU_GOAL
     if ours and etcd:
         yield "rate on etcd over that on SQLite", etcd.rate / ours.rate, ETCD_GOAL
 
@@ -297,7 +302,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--replicas", type=int, default=REPLICAS)
     parser.add_argument("--peers", nargs="*", default=list(PEERS), choices=list(PEERS))
     parser.add_argument("--verbose", action="store_true", help="On SQLite with -v=2 too, and what that costs.")
-    parser.add_argument("--kwok-leases", action="store_true", help="Let kwok's nodes renew leases, too.")
+    parser.add_argument(
+        "--kwok-leases", action=argparse.BooleanOptionalAction, default=True, help="Let kwok's nodes renew leases, too."
+    )
     parser.add_argument(
         "--resident", type=int, default=0, metavar="PODS", help="Also: memory and restart with so many."
     )
@@ -306,7 +313,7 @@ def arguments() -> argparse.Namespace:
 
 def main() -> int:
     sizes = arguments()
-    gone = missing((MANAGER,)) if "kubernetes" in sizes.peers else missing() if "etcd" in sizes.peers else None
+    gone = missing((MANAGER,)) if KUBERNETES.keys() & set(sizes.peers) else missing() if "etcd" in sizes.peers else None
     if gone:
         raise SystemExit(gone)
     with tempfile.TemporaryDirectory(prefix="situate-bench-") as home:
@@ -320,6 +327,9 @@ def main() -> int:
         for what, measured, least in goals(found):
             held &= measured >= least
             print(f"{what}: {measured:.2f}, at least {least:g}: {'yes' if measured >= least else 'NO'}")
+        if {"sqlite", "unlimited"} <= found.keys():
+            times = found["sqlite"].rate / found["unlimited"].rate
+            print(f"times Kubernetes' pods/s without the limit: {times:.2f}")
         if sizes.resident:
             resident(Path(home) / "resident", sizes)
     return 0 if held else 1
