@@ -32,6 +32,20 @@ class Node:
             raise AssertionError(f"kubectl {' '.join(words)}: {done.stderr}")
         return done.stdout
 
+    @contextmanager
+    def forwarded(self, to: str, port: int, *words: str) -> Iterator[int]:
+        """A local port from which kubectl forwards to this one of a pod or a Service."""
+        local = free_ports(1)[0]
+        program, config = str(parts.folder() / "kubectl"), str(self.cluster.home / "kubeconfig")
+        command = [program, "--kubeconfig", config, "port-forward", to, f"{local}:{port}", *words]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as forwarding:
+            try:
+                assert forwarding.stdout is not None
+                forwarding.stdout.readline()
+                yield local
+            finally:
+                forwarding.terminate()
+
     def get(self, *words: str) -> Any:
         return json.loads(self.kubectl("get", *words, "-o", "json"))
 

@@ -1,6 +1,7 @@
 """The scheduler's own image on a real kubelet: `make deploy-scheduler` runs it there as pods, it schedules the pods of
 the three journeys, and `make remove-scheduler` leaves nothing of it."""
 
+import asyncio
 import os
 import shutil
 import subprocess
@@ -18,6 +19,7 @@ from kubernetes.real_node import WITHIN_S, Node, joined
 from kubernetes.test_journeys import IMAGE as JOURNEYS_IMAGE
 from tools.image.__main__ import BUILD, NAME, build
 from tools.image.debian import missing
+from web.serving import first, visiting
 
 NO_IP = None if shutil.which("ip") else "not here: ip (iproute2)"
 ABSENT = kubelet_node.missing() or parts.missing() or missing() or NO_IP
@@ -31,6 +33,9 @@ PROCESS_STATUS = """
 lines = dict(line.split(":", 1) for line in open("/proc/1/status"))
 print(lines["Uid"].split()[0], lines["CapEff"], lines["NoNewPrivs"], lines["Seccomp"])
 """
+VIEWER = "default:viewer"
+GOODBYE_S = 0.3
+"""How long aiohttp takes to close its TLS connections after its session is closed."""
 INSIDE = ("--namespace", "situate-system")
 
 
@@ -111,6 +116,37 @@ def test_it_is_deployed_schedules_the_next_pods_and_is_removed(node: Node, archi
     assert "NotFound" in error(node, "get", "namespace", "situate-system")
     containers = {one["status"]["containerStatuses"][0]["containerID"].partition("//")[2] for one in replicas}
     wait_until(lambda: not containers & set(node.runtime.tasks()), "its containers to end", WITHIN_S)
+
+
+def test_the_page_runs_beside_it_and_shows_what_a_token_may_read(node: Node, archive: Path) -> None:
+    node.runtime.load(archive)
+    overlay = str(ROOT / "deploy/kustomize/overlays/web")
+    node.kubectl("apply", "--server-side", "-k", overlay)
+    node.kubectl("create", "serviceaccount", "viewer")
+    node.kubectl(
+        "create", "clusterrolebinding", "viewer", "--clusterrole=cluster-admin", "--serviceaccount=default:viewer"
+    )
+    token = node.kubectl("create", "token", "viewer").strip()
+    assert "successfully rolled out" in node.kubectl("rollout", "status", "deployment/situate-web", *INSIDE)
+    with node.forwarded("service/situate-web", 443, *INSIDE) as local:
+        nodes, refused = asyncio.run(look(f"https://localhost:{local}", token))
+    assert (nodes, refused) == (["real"], 403)
+    [page] = node.get("pods", *INSIDE, "-l", "app.kubernetes.io/component=web")["items"]
+    assert page["status"]["containerStatuses"][0]["restartCount"] == 0
+    assert token not in node.kubectl("logs", *INSIDE, page["metadata"]["name"])
+    node.kubectl("delete", "-k", overlay, f"--timeout={ROLLOUT}")
+    node.kubectl("delete", "clusterrolebinding/viewer", "serviceaccount/viewer")
+
+
+async def look(url: str, token: str) -> tuple[list[str], int]:
+    """The names of the nodes on the page's map for who has this token, and how a token that is not one is answered."""
+    async with visiting(url) as somebody:
+        refused, _ = await somebody.post("/api/login", {"token": "nonsense"})
+        code, found = await somebody.post("/api/login", {"token": token})
+        assert code == 200, found
+        shown = await first(somebody, "map", "map")
+    await asyncio.sleep(GOODBYE_S)
+    return shown["names"], refused
 
 
 def error(node: Node, *words: str) -> str:

@@ -12,7 +12,7 @@ import pytest
 
 from kubernetes import kubelet_node, parts
 from kubernetes.kubelet_node import BUSYBOX
-from kubernetes.parts import free_ports, wait_until
+from kubernetes.parts import wait_until
 from kubernetes.real_node import WITHIN_S, Node, joined
 
 ABSENT = kubelet_node.missing() or parts.missing()
@@ -97,17 +97,9 @@ def test_workloads_run_in_real_containers_and_can_be_entered(node: Node, tmp_pat
 
 
 def _forwarded(node: Node, pod: str) -> str:
-    local = free_ports(1)[0]
-    program, config = str(parts.folder() / "kubectl"), str(node.cluster.home / "kubeconfig")
-    command = [program, "--kubeconfig", config, "port-forward", pod, f"{local}:8080"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as forwarding:
-        try:
-            assert forwarding.stdout is not None
-            forwarding.stdout.readline()
-            read = ["busybox", "wget", "-q", "-O", "-", f"http://127.0.0.1:{local}/index.html"]
-            return subprocess.run(read, capture_output=True, text=True, check=True, timeout=30).stdout
-        finally:
-            forwarding.terminate()
+    with node.forwarded(pod, 8080) as local:
+        read = ["busybox", "wget", "-q", "-O", "-", f"http://127.0.0.1:{local}/index.html"]
+        return subprocess.run(read, capture_output=True, text=True, check=True, timeout=30).stdout
 
 
 def test_a_killed_server_restarts_no_container_and_is_soon_back(node: Node) -> None:

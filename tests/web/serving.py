@@ -63,6 +63,16 @@ async def _body(response: aiohttp.ClientResponse) -> Any:
     return await response.json() if response.content_type == "application/json" else await response.text()
 
 
+@contextlib.asynccontextmanager
+async def visiting(url: str) -> AsyncIterator[Visitor]:
+    jar = aiohttp.CookieJar(unsafe=True)
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
+    connector = aiohttp.TCPConnector(ssl=tls)
+    async with aiohttp.ClientSession(connector=connector, cookie_jar=jar) as session:
+        yield Visitor(url, session)
+
+
 @dataclass(slots=True)
 class PageWorld:
     api: Client
@@ -71,14 +81,8 @@ class PageWorld:
     url: str
     settings: ControlPlaneSettings
 
-    @contextlib.asynccontextmanager
-    async def visitor(self) -> AsyncIterator[Visitor]:
-        jar = aiohttp.CookieJar(unsafe=True)
-        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
-        connector = aiohttp.TCPConnector(ssl=tls)
-        async with aiohttp.ClientSession(connector=connector, cookie_jar=jar) as session:
-            yield Visitor(self.url, session)
+    def visitor(self) -> contextlib.AbstractAsyncContextManager[Visitor]:
+        return visiting(self.url)
 
     @contextlib.asynccontextmanager
     async def person(self, user: str = "", namespace: str = "") -> AsyncIterator[Visitor]:
