@@ -89,10 +89,10 @@ class Seen:
 
 
 @contextmanager
-def hollow(folder: Path, count: int) -> Iterator[int]:
+def hollow(folder: Path, count: int, *flags: str) -> Iterator[int]:
     """Nodes in a process of their own; its number."""
-    words = ["node", "--hollow", str(count), "--kubeconfig", str(folder / "kubeconfig"), "--zones", "10"]
-    with (folder / "nodes.log").open("wb") as log:
+    words = ["node", "--hollow", str(count), "--kubeconfig", str(folder / "kubeconfig"), "--zones", "10", *flags]
+    with (folder / "nodes.log").open("ab") as log:
         process = subprocess.Popen([sys.executable, "-m", "situate", *words], stdout=log, stderr=log)
     try:
         yield process.pid

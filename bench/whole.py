@@ -169,9 +169,9 @@ async def add_nodes(peer: Peer, session: aiohttp.ClientSession, count: int) -> N
 # -- the measurements ------------------------------------------------------------------------------------------------
 
 
-def deployment(name: str, replicas: int) -> bytes:
+def deployment(name: str, replicas: int, cpu: str) -> bytes:
     labels = {"app": name}
-    made = pod(name, cpu="100m", memory="64Mi", labels=labels)
+    made = pod(name, cpu=cpu, memory="64Mi", labels=labels)
     template = {"metadata": {"labels": labels}, "spec": made["spec"]}
     spec = {"replicas": replicas, "selector": {"matchLabels": labels}, "template": template}
     meta = {"name": name}
@@ -189,10 +189,10 @@ async def until_ready(session: aiohttp.ClientSession, space: str, name: str, rep
             found = json.loads(await answer.read()).get("status", {}).get("readyReplicas", 0)
 
 
-async def roll_out(session: aiohttp.ClientSession, space: str, name: str, replicas: int) -> float:
+async def roll_out(session: aiohttp.ClientSession, space: str, name: str, replicas: int, cpu: str = "100m") -> float:
     """Seconds from the creation of a Deployment until all its pods are ready."""
     begun = time.monotonic()
-    await post_all(session, DEPLOYMENTS.format(space), [deployment(name, replicas)])
+    await post_all(session, DEPLOYMENTS.format(space), [deployment(name, replicas, cpu)])
     await until_ready(session, space, name, replicas)
     return time.monotonic() - begun
 
