@@ -20,6 +20,7 @@ from situate.agent.control_plane_http import LEASE_PATH, TRIES, HttpControlPlane
 from situate.core.reconcile.nodes.reports import ACKNOWLEDGED, REPORT, AgentReport
 from situate.kube.client import Client
 from situate.kube.errors import ApiError
+from situate.wire.errors import MODIFIED
 
 LEASE = f"{LEASE_PATH}/n"
 NODE: dict[str, Any] = {"metadata": {"name": "n", "labels": {"a": "1"}}, "status": {"phase": "x"}}
@@ -32,8 +33,8 @@ class Server:
         self.objects: dict[str, dict[str, Any]] = {}
         self.asked: list[tuple[str, str]] = []
         self.bodies: list[Any] = []
-        self.refused: dict[tuple[str, str], list[int]] = {}
-        """Statuses to answer with, one after another, instead of doing what was asked."""
+        self.refused: dict[tuple[str, str], list[Any]] = {}
+        """Statuses or errors to answer with, one after another, instead of doing what was asked."""
         self.after: Callable[[str, str], None] = lambda _method, _path: None
         """Called when something was done, before it is answered."""
         self._version = 0
@@ -43,7 +44,8 @@ class Server:
         said: Any = json.loads(body or b"null")
         self.bodies.append(said)
         if waiting := self.refused.get((method, path)):
-            raise _error(waiting.pop(0))
+            no = waiting.pop(0)
+            raise no if isinstance(no, ApiError) else _error(no)
         found = self.objects.get(path)
         match method:
             case "POST":
@@ -246,6 +248,19 @@ def test_a_report_or_a_deletion_of_a_pod_that_has_changed_is_stale(
         assert type(raised.value) is error
     assert server.bodies[0]["metadata"]["annotations"] == {"situate.dev/binding-version": "4"}
     assert server.bodies[1] == {"gracePeriodSeconds": 0, "preconditions": {"uid": "uid-p"}}
+
+
+def test_a_report_or_a_deletion_that_other_writers_outran_may_be_tried_again(server: Server) -> None:
+    where = "/api/v1/namespaces/default/pods/p"
+    outrun = ApiError(409, "Conflict", f'Operation cannot be fulfilled on pods "p": {MODIFIED}')
+    for method, path, story in (
+        ("PATCH", f"{where}/status", lambda plane: plane.report_status(pod(), {}, StatusOrigin(4))),
+        ("DELETE", where, lambda plane: plane.delete_pod(pod())),
+    ):
+        server.refused[method, path] = [outrun]
+        with pytest.raises(ControlPlaneError) as raised:
+            on(server, story)
+        assert type(raised.value) is ControlPlaneError
 
 
 def test_a_report_without_a_binding_names_none(server: Server) -> None:

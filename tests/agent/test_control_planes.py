@@ -1,7 +1,7 @@
 """The control plane as agents have it: in the server's process."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import pytest
@@ -9,6 +9,7 @@ import pytest
 from server.placing.world import World, tell
 from situate.agent.control_plane import (
     AcquiredLease,
+    ControlPlaneError,
     LeaseLostError,
     LeaseRenewal,
     StaleError,
@@ -20,7 +21,7 @@ from situate.agent.desired_state import NodeConfiguration, decode_snapshot
 from situate.agent.node_objects import LEASES
 from situate.core.reconcile.nodes.fencing import PROMISE
 from situate.core.reconcile.nodes.reports import ACKNOWLEDGED, REPORT, AgentReport
-from situate.server.errors import StatusError
+from situate.server.errors import StatusError, conflict
 from situate.server.resources import BY_KIND
 
 Story = Callable[[World, LocalControlPlane], Awaitable[None]]
@@ -62,6 +63,24 @@ def test_a_report_about_another_pod_is_stale(part: str, name: str, value: str) -
         pod = world.read("p")
         with pytest.raises(StaleError):
             await plane.report_status({**pod, part: {**pod[part], name: value}}, RUNNING)
+
+    told(story)
+
+
+def test_a_report_that_other_writers_outran_may_be_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def outrun(*_: Any, **__: Any) -> None:
+        raise conflict("pods", "", "p")
+
+    async def each_outrun(changes: Sequence[Any]) -> list[StatusError]:
+        return [conflict("pods", "", "p") for _ in changes]
+
+    async def story(world: World, plane: LocalControlPlane) -> None:
+        monkeypatch.setattr(world.registry, "modify", outrun)
+        monkeypatch.setattr(world.registry, "modify_each", each_outrun)
+        with pytest.raises(ControlPlaneError) as raised:
+            await plane.report_status(world.read("p"), RUNNING, StatusOrigin(1))
+        [outcome] = await plane.report_statuses([StatusReport(world.read("p"), RUNNING, StatusOrigin(1))])
+        assert (type(raised.value), type(outcome)) == (ControlPlaneError, ControlPlaneError)
 
     told(story)
 

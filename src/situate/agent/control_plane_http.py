@@ -316,11 +316,11 @@ class _WholeSnapshots:
 
 @contextmanager
 def _errors(*, may_be_stale: bool = False) -> Iterator[None]:
-    """Turn an ApiError into a ControlPlaneError, or into a StaleError if the object is gone or has changed."""
+    """Turn an ApiError into a ControlPlaneError, or into a StaleError if the object is gone or another one now."""
     try:
         yield
     except ApiError as error:
-        stale = may_be_stale and (error.not_found or error.conflict)
+        stale = may_be_stale and (error.not_found or (error.conflict and not error.modified))
         raise (StaleError if stale else ControlPlaneError)(error.message) from None
 
 

@@ -50,6 +50,7 @@ from situate.server.registry.watchers import WatchEvent
 from situate.server.requests import SYSTEM, Caller, DeleteOptions, Object, Target, WatchOptions
 from situate.server.resources import BY_KIND
 from situate.wire.bodies import micro_time
+from situate.wire.errors import MODIFIED
 
 PODS: Final = BY_KIND["v1", "Pod"]
 NODES: Final = BY_KIND["v1", "Node"]
@@ -278,7 +279,8 @@ def _control_plane_error(error: Exception, stale: Sequence[int]) -> ControlPlane
     if isinstance(error, ControlPlaneError):
         return error
     if isinstance(error, StatusError):
-        return (StaleError if error.code in stale else ControlPlaneError)(error.message)
+        modified = error.code == HTTPStatus.CONFLICT and MODIFIED in error.message
+        return (StaleError if error.code in stale and not modified else ControlPlaneError)(error.message)
     return ControlPlaneError(describe_error(error))
 
 

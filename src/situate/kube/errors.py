@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from situate.wire.errors import InputError
+from situate.wire.errors import MODIFIED, InputError
 
 MESSAGE_CHARS: Final = 1_000
 """The longest message to keep; a server may respond with pages of HTML."""
@@ -87,6 +87,11 @@ class ApiError(Exception):
     def conflict(self) -> bool:
         """Somebody else changed it first, or it exists (then the reason is AlreadyExists)."""
         return self.status == 409
+
+    @property
+    def modified(self) -> bool:
+        """Other writers changed the object while the request was being applied: the same request may succeed."""
+        return self.conflict and MODIFIED in self.message
 
     @property
     def gone(self) -> bool:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final
 
+from situate.wire.errors import MODIFIED
+
 CAUSES_SHOWN: Final = 100
 """Limits the size of a response to a request with many errors."""
-MODIFIED: Final = "the object has been modified; please apply your changes to the latest version and try again"
 
 
 @dataclass(frozen=True, slots=True)

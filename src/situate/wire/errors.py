@@ -7,6 +7,8 @@ import re
 from collections.abc import Mapping
 
 MAX_LINE = 1_000  # characters; hostile input must not fill the screen
+MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
+"""What a 409 says when other writers changed the object while a request was being applied."""
 
 # Line breaks of every kind, and other control characters of terminals.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from server.registry.stories import ANN, CONFIG_MAP, POD, World, config_map, no, pod, tell
-from situate.server.errors import MODIFIED
 from situate.server.registry.patch import PatchType
 from situate.server.registry.registry import collecting
 from situate.server.registry.stored_object import UpdateResult
 from situate.server.requests import Target, WriteOptions
+from situate.wire.errors import MODIFIED
 
 TARGET = Target(CONFIG_MAP, "default", "a")
 POD_A = Target(POD, "default", "a")

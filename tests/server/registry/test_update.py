@@ -17,12 +17,13 @@ from server.registry.stories import (
     pod,
     tell,
 )
-from situate.server.errors import MODIFIED, StatusError, bad_request
+from situate.server.errors import StatusError, bad_request
 from situate.server.registry.cache import Cache
 from situate.server.registry.stored_object import StoredObject
 from situate.server.requests import Caller, Object, Target
 from situate.server.resources import BY_KIND, Resource
 from situate.store.transactions import Committed, Delete, Guard, Put, Write
+from situate.wire.errors import MODIFIED
 
 LEASE = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "l"}, "spec": {}}
 
