@@ -127,6 +127,9 @@ bench-nodes: $(VENV)/.ready-dev  ## Measure how soon 1,000 nodes see their commi
 bench-whole: $(VENV)/.ready-dev $(KUBE_PARTS) $(KUBE_MANAGER)  ## Roll out a Deployment of 10,000 on 5,000 live nodes: on SQLite, on etcd, and on Kubernetes' own parts
 	@$(BIN)/python bench/whole.py --verbose $(WHOLE)
 
+bench-servers: $(VENV)/.ready-dev $(KUBE_PARTS)  ## One server and scheduler on etcd beside two servers and three schedulers
+	@$(BIN)/python bench/servers.py
+
 bench-recovery: $(VENV)/.ready-dev  ## Remove 50 of 500 nodes at once: time until all pods run again, and the API's latency meanwhile
 	@$(BIN)/python bench/recovery.py
 
@@ -212,7 +215,7 @@ fault-test: $(VENV)/.ready-dev kubernetes  ## On a real API server: faults at le
 		$(KUBE_DIR)/test_side_by_side.py $(KUBE_DIR)/test_outsiders.py $(KUBE_DIR)/test_bad_input.py
 
 .PHONY: fault-test
-.PHONY: bench-nodes bench-recovery bench-whole sim-nodes
+.PHONY: bench-nodes bench-recovery bench-servers bench-whole sim-nodes
 
 # From Debian's packages, without Docker. IMAGE=name:tag names it.
 image: $(VENV)/.ready-dev  ## Build the scheduler's container image in build/image, without Docker (needs apt): make image IMAGE=...
