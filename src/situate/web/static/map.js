@@ -47,7 +47,7 @@ export function map({ root, go, query }) {
   const scroller = h("div", { class: "scroller" }, spacer, canvas, tip);
   const listing = h("div", { class: "listing", hidden: true });
   const panel = h("aside", { class: "panel", "aria-label": "The selected node", hidden: true });
-  const measured = h("span", { class: "measured", hidden: true }, h("i", { class: "line" }), "used");
+  const measured = h("span", { class: "sign", hidden: true }, h("i", { class: "line" }), "used");
   const toggle = h("button", { type: "button", "aria-pressed": String(table), onclick: () => { table = !table; remember(); draw(); } }, "Table");
   const tools = h(
     "div",
@@ -71,8 +71,8 @@ export function map({ root, go, query }) {
       h("span", {}, "empty"),
       steps.map(([number, text]) => h("i", { data: { step: number }, title: text })),
       h("span", {}, "full"),
-      h("i", { class: "striped", title: "not ready" }), h("span", {}, "not ready"),
-      h("i", { class: "corner", title: "cordoned" }), h("span", {}, "cordoned"),
+      h("span", { class: "sign" }, h("i", { class: "striped" }), "not ready"),
+      h("span", { class: "sign" }, h("i", { class: "corner" }), "cordoned"),
       measured,
     );
   }
