@@ -56,6 +56,7 @@ _TEMPLATES: Final[Mapping[str, tuple[str, ...]]] = {
 """Where each kind has the template of its pods."""
 _VERSION: Final = re.compile(r"v1\.(0|[1-9][0-9]{0,17})")
 _LABELS: Final = tuple(PREFIX + name for mode in ("enforce", "audit", "warn") for name in (mode, f"{mode}-version"))
+_ANY_LABEL: Final = frozenset(_LABELS)
 
 
 class Standard(NamedTuple):
@@ -89,6 +90,8 @@ class Policy(NamedTuple):
         return self.enforce.level == self.audit.level == self.warn.level == PRIVILEGED and not self.causes
 
 
+ALLOWS_ALL: Final = Policy()
+"""Of a namespace that asks for nothing."""
 _ALLOWED: Final = {f"{PREFIX}enforce-policy": str(Standard())}
 
 
@@ -116,7 +119,7 @@ class PodSecurity:
 
     def _check_pod(self, target: Target, pod: Object) -> None:
         policy = self._policy(target.namespace)
-        if policy.allows_all:
+        if policy is ALLOWS_ALL or policy.allows_all:
             annotate(_ALLOWED)
             return
         standard, metadata, spec = policy.enforce, pod["metadata"], pod.get("spec") or {}
@@ -156,7 +159,7 @@ class PodSecurity:
 
     def _policy(self, namespace: str) -> Policy:
         found = self._cache.get(NAMESPACE, "", namespace)
-        return Policy() if found is None else _policy_of(found.labels)
+        return ALLOWS_ALL if found is None else _policy_of(found.labels)
 
 
 def _changes_images(new: Object, old: Object) -> bool:
@@ -230,6 +233,8 @@ def _and_others(names: list[str]) -> str:
 
 
 def _policy_of(labels: Mapping[str, str]) -> Policy:
+    if _ANY_LABEL.isdisjoint(labels):
+        return ALLOWS_ALL
     return _parsed(tuple(labels.get(label) for label in _LABELS))
 
 

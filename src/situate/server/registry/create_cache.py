@@ -11,6 +11,7 @@ Objects of one template share their parts: to change a created object, make a ne
 from __future__ import annotations
 
 from collections import OrderedDict
+from functools import lru_cache
 from sys import intern
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -102,15 +103,21 @@ def _without_labels(body: bytes, raw: bytes) -> tuple[bytes, Labels]:
     if not raw or any(mark in body for mark in LABELS_MATTER):
         return body, None
     before, _, after = body.partition(raw)
-    if raw in after:
+    if raw in after or (labels := _valid_labels(raw)) is None:
         return body, None
+    return before + CUT + after, labels
+
+
+@lru_cache(maxsize=MAX_TEMPLATES)
+def _valid_labels(raw: bytes) -> Labels:
+    """Nobody may change them."""
     try:
         labels = _labels(raw)
     except msgspec.DecodeError:
-        return body, None
+        return None
     causes = Causes()
     causes.labels(labels, "metadata.labels")
-    return (body, None) if causes else (before + CUT + after, labels)
+    return None if causes else labels
 
 
 class CreateTemplate(Struct, frozen=True):

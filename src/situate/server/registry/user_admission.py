@@ -83,7 +83,11 @@ class UserAdmission:
     validating: Sequence[UserPlugin] = ()
 
     def concerns(self, resource: Resource, subresource: str, operation: Operation) -> bool:
-        return any(one.concerns(resource, subresource, operation) for one in (*self.mutating, *self.validating))
+        for plugins in (self.mutating, self.validating):
+            for one in plugins:
+                if one.concerns(resource, subresource, operation):
+                    return True
+        return False
 
     async def mutate(self, request: AdmissionRequest, again: Callable[[Object], Awaitable[None]]) -> None:
         """`again` calls the server's own plugins for an object that has changed, in place."""

@@ -21,6 +21,7 @@ from situate.server.requests import Caller, Object, Target
 from situate.server.resources import Resource
 
 ALL: Final = "*"
+GROUP: Final = validating.POLICIES.group
 POLICIES_OF: Final[Mapping[Resource, Resource]] = {
     validating.BINDINGS: validating.POLICIES,
     mutating.BINDINGS: mutating.POLICIES,
@@ -54,7 +55,7 @@ class ParamRights:
         self, action: Action, target: Target, new: Object | None, old: Object | None, caller: Caller
     ) -> None:
         resource = target.resource
-        if new is None or target.subresource or action == "delete":
+        if new is None or target.subresource or action == "delete" or resource.group != GROUP:
             return
         if resource in POLICIES_OF.values():
             path, why = "spec.paramKind", self._policy(new["spec"], (old or {}).get("spec") or {}, caller)
