@@ -121,6 +121,9 @@ bench-store: $(VENV)/.ready-dev  ## Measure the stores, and print the table of d
 bench-server: $(VENV)/.ready-dev $(KUBE_PARTS)  ## Compare the control plane with kube-apiserver, etcd and kube-scheduler: 5,000 nodes, 50,000 pods
 	@$(BIN)/python bench/server.py
 
+bench-custom: $(VENV)/.ready-dev  ## Compare custom kinds with built-in ones: create, list and watch, and 100 definitions with 100,000 objects
+	@$(BIN)/python bench/custom.py
+
 bench-nodes: $(VENV)/.ready-dev  ## Measure how soon 1,000 nodes see their commits, and what 5,000 idle ones cost
 	@$(BIN)/python bench/nodes.py
 
@@ -215,7 +218,7 @@ fault-test: $(VENV)/.ready-dev kubernetes  ## On a real API server: faults at le
 		$(KUBE_DIR)/test_side_by_side.py $(KUBE_DIR)/test_outsiders.py $(KUBE_DIR)/test_bad_input.py
 
 .PHONY: fault-test
-.PHONY: bench-nodes bench-recovery bench-servers bench-whole sim-nodes
+.PHONY: bench-custom bench-nodes bench-recovery bench-servers bench-whole sim-nodes
 
 # From Debian's packages, without Docker. IMAGE=name:tag names it.
 image: $(VENV)/.ready-dev  ## Build the scheduler's container image in build/image, without Docker (needs apt): make image IMAGE=...

@@ -15,6 +15,7 @@ from typing import Final
 
 from situate.loop.drive import describe_error
 from situate.loop.logs import Log
+from situate.server.apiextensions.accepted_names import AcceptedNames
 from situate.server.apiextensions.definition import as_stored
 from situate.server.apiextensions.names import NON_STRUCTURAL, accepted_status, terminating_status
 from situate.server.apiextensions.served import DEFINITIONS
@@ -39,6 +40,7 @@ class DefinitionController:
     def __init__(self, registry: Registry, wall_ns: Callable[[], int]) -> None:
         self._registry = registry
         self._wall_ns = wall_ns
+        self._names = AcceptedNames(registry.cache)
         self._due: dict[str, None] = {}
         self._wake = asyncio.Event()
 
@@ -100,6 +102,7 @@ class DefinitionController:
                     again = True
                 if again:
                     loop.call_later(AGAIN_S, self._put, name)
+                await asyncio.sleep(0)  # at start-up all are due, and most need no write, which would wait
 
     def _now(self) -> str:
         return datetime.fromtimestamp(self._wall_ns() // 1_000_000_000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -112,11 +115,7 @@ class DefinitionController:
         crd = stored.object(DEFINITIONS)
         if "deletionTimestamp" in crd["metadata"]:
             return await self._finalize(crd)
-        others = [
-            one
-            for one in (each.object(DEFINITIONS) for each in self._registry.cache.all(DEFINITIONS))
-            if one["spec"]["group"] == crd["spec"]["group"] and one["metadata"]["name"] != name
-        ]
+        others = self._names.beside(name, crd["spec"]["group"])
         problems = structural_problems(crd)
 
         def change(obj: Object, _stored: StoredObject) -> Object:

@@ -15,7 +15,8 @@ IN_USE: Final = '"{name}" is already in use'
 
 
 def accepted_status(crd: Object, others: Iterable[Object], schema_problems: Sequence[str], now: str) -> Object:
-    """The status of a definition beside the others of its group: the names that it gets, and its conditions."""
+    """The status of a definition: the names that it gets, and its conditions. `others`: the names that the other
+    definitions of its group were given."""
     status: Object = {**(crd.get("status") or {})}
     conditions = [dict(one) for one in status.get("conditions") or ()]
     accepted, problem = _accepted(crd, list(others))
@@ -107,8 +108,7 @@ def _taken(others: Sequence[Object]) -> tuple[dict[str, None], dict[str, None]]:
     """The names of resources and of kinds that other definitions of the group were given."""
     resources: dict[str, None] = {}
     kinds: dict[str, None] = {}
-    for one in others:
-        names = (one.get("status") or {}).get("acceptedNames") or {}
+    for names in others:
         for name in (names.get("plural"), names.get("singular"), *(names.get("shortNames") or ())):
             if name:
                 resources[name] = None

@@ -60,13 +60,13 @@ class CustomStoredForm:
     __slots__ = (
         "_api_version",
         "_convert",
-        "_end",
+        "_copied_end",
         "_group",
         "_is_current",
         "_kind",
         "_mark",
+        "_next_start",
         "_shown",
-        "_shown_end",
         "_start",
         "_storage",
         "_versions",
@@ -90,13 +90,15 @@ class CustomStoredForm:
         self._versions = versions
         self._convert = convert
         self._mark = _mark_of(self._storage)
-        self._end = _MARK_BEGINS + self._mark.encode() + b'"}'
-        self._shown_end = _MARK_BEGINS + _mark_of(self._shown).encode() + b'"}'
         self._start = f'{{"kind":"{kind}","apiVersion":"{self._api_version}","metadata":{{"resourceVersion":"'.encode()
+        self._next_start = b"}," + self._start
         self._is_current = self._storage is self._shown or (
             convert is None and self._storage.digest == self._shown.digest
         )
         """Whether this version shows objects as they are stored."""
+        mark = self._mark if self._is_current else _mark_of(self._shown)
+        self._copied_end = _MARK_BEGINS + mark.encode() + b'"}' if self._is_current or convert is not None else None
+        """The end of values that this version shows without decoding them; None: of none."""
 
     # -- writing -------------------------------------------------------------------------------------------------
 
@@ -193,14 +195,24 @@ class CustomStoredForm:
                     one.decoder.coerce(obj)
 
     def to_json(self, value: bytes, revision: int) -> bytes:
-        for end, is_shown in ((self._end, self._is_current), (self._shown_end, self._convert is not None)):
-            if revision and is_shown and value.endswith(end):
-                return b'%b%d",%b}' % (self._start, revision, value[codec.METADATA_BEGINS : -len(end)])
+        end = self._copied_end
+        if revision and end is not None and value.endswith(end):
+            return b'%b%d",%b}' % (self._start, revision, value[codec.METADATA_BEGINS : -len(end)])
         return _encode(self.decode(value, revision))
 
-    def to_item(self, value: bytes, revision: int) -> bytes:
+    def to_items(self, values: Sequence[bytes], revisions: Sequence[int]) -> bytes | None:
         """Items of custom kinds have their apiVersion and kind."""
-        return self.to_json(value, revision)
+        end = self._copied_end
+        if end is None or not all(value.endswith(end) for value in values):
+            return None
+        start, behind = self._start, -len(end)
+        pieces: list[bytes] = []
+        for value, revision in zip(values, revisions, strict=True):
+            pieces.append(b'%b%d",' % (start, revision))
+            pieces.append(value[codec.METADATA_BEGINS : behind])
+            start = self._next_start
+        pieces.append(b"}")
+        return b"".join(pieces)
 
     def as_stored(self) -> StoredForm:
         """For the server's own controllers: objects in the version in which they are stored, without conversion."""
@@ -253,8 +265,8 @@ class _AsStored:
     def to_json(self, value: bytes, revision: int) -> bytes:
         return _encode(self.decode(value, revision))
 
-    def to_item(self, value: bytes, revision: int) -> bytes:
-        return self.to_json(value, revision)
+    def to_items(self, _values: Sequence[bytes], _revisions: Sequence[int]) -> bytes | None:
+        return None
 
     def as_stored(self) -> StoredForm:
         return self

@@ -52,8 +52,8 @@ class StoredForm(Protocol):
 
     def to_json(self, value: bytes, revision: int) -> bytes: ...
 
-    def to_item(self, value: bytes, revision: int) -> bytes:
-        """As `to_json`, as an item of a list."""
+    def to_items(self, values: Sequence[bytes], revisions: Sequence[int]) -> bytes | None:
+        """Several items of a list, separated by commas; None if some have to be decoded: then `to_json` makes each."""
 
 
 class ScalePaths(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from time import monotonic
 from typing import Final
 
@@ -60,7 +60,7 @@ class StoredObject(Struct, frozen=True, gc=False, eq=False):
     def to_item(self, resource: Resource) -> bytes:
         """The object as an item of a list: JSON, of a built-in kind without apiVersion and kind."""
         if resource.custom is not None:
-            return resource.custom.stored.to_item(self.value, self.revision)
+            return resource.custom.stored.to_json(self.value, self.revision)
         if conversion.from_stored(resource):
             obj = self.object(resource)
             return conversion.encode({name: obj[name] for name in obj if name not in ("apiVersion", "kind")})
@@ -72,9 +72,7 @@ def item_chunks(resource: Resource, items: Sequence[StoredObject]) -> Iterator[b
 
     A caller that sends each chunk as it comes need not hold a long list in memory.
     """
-    if resource.custom is not None or conversion.from_stored(resource) is not None:
-        yield from joined_chunks(one.to_item(resource) for one in items)
-        return
+    copied = _copied_by(resource)
     start = 0
     while start < len(items):
         part = items[start : start + ITEMS_PER_CHUNK]
@@ -82,9 +80,20 @@ def item_chunks(resource: Resource, items: Sequence[StoredObject]) -> Iterator[b
         if sum(map(len, values)) > CHUNK_BYTES:
             values = _first_bytes(values)
             part = part[: len(values)]
-        made = codec.to_items(values, [one.revision for one in part])
-        yield b"," + made if start else made
+        made = copied(values, [one.revision for one in part])
+        if made is not None:
+            yield b"," + made if start else made
+        else:
+            for chunk in joined_chunks(one.to_item(resource) for one in part):
+                yield b"," + chunk if start and not chunk.startswith(b",") else chunk
         start += len(part)
+
+
+def _copied_by(resource: Resource) -> Callable[[Sequence[bytes], Sequence[int]], bytes | None]:
+    """Makes items of stored values without decoding them; None if some have to be."""
+    if resource.custom is not None:
+        return resource.custom.stored.to_items
+    return codec.to_items if conversion.from_stored(resource) is None else lambda _values, _revisions: None
 
 
 def joined_chunks(items: Iterable[bytes], most: int = ITEMS_PER_CHUNK) -> Iterator[bytes]:

@@ -1,0 +1,96 @@
+"""What many definitions and many objects cost: nothing is decoded that need not be, and others have their turn."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from server.apiextensions.world import World, definition, of_spec, run, thing
+from situate.server.apiextensions.served import DEFINITIONS
+from situate.server.apiextensions.stored_form import CustomStoredForm
+from situate.server.registry import codec, stored_object
+from situate.server.registry.stored_object import item_chunks
+from situate.server.requests import SYSTEM, ListOptions, Target
+
+TEXT = {"type": "string"}
+
+
+def counting(monkeypatch: pytest.MonkeyPatch, where: Any, name: str) -> list[Any]:
+    """The calls of a function from here on, by their first argument."""
+    calls: list[Any] = []
+    original = getattr(where, name)
+
+    def counted(*args: Any) -> Any:
+        calls.append(args[0])
+        return original(*args)
+
+    monkeypatch.setattr(where, name, counted)
+    return calls
+
+
+async def items(world: World, kind: str = "things") -> list[Any]:
+    resource = world.registry.custom.at_path("example.com", "v1", kind)
+    assert resource is not None
+    found = await world.registry.list(Target(resource, "default"), ListOptions())
+    return list(json.loads(b"[" + b"".join(item_chunks(resource, found.items)) + b"]"))
+
+
+def test_items_of_a_list_are_copied_and_only_older_ones_are_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stored_object, "ITEMS_PER_CHUNK", 3)
+
+    async def story(world: World) -> None:
+        resource = await world.define(definition(of_spec(a=TEXT)))
+        for number in range(8):
+            await world.create(resource, thing(f"o{number}", spec={"a": f"{number} of 100 %d"}))
+        decoded = counting(monkeypatch, CustomStoredForm, "decode")
+        found = await items(world)
+        assert not decoded
+        assert [one["spec"]["a"] for one in found] == [f"{number} of 100 %d" for number in range(8)]
+        assert all((one["apiVersion"], one["kind"]) == ("example.com/v1", "Thing") for one in found)
+        listed = [one["metadata"]["resourceVersion"] for one in found]
+        held = [one.revision for one in world.registry.cache.all(resource)]
+        assert listed == [str(one) for one in held]
+
+        def add_default(obj: Any, _stored: Any) -> Any:
+            obj["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = of_spec(a=TEXT, b={**TEXT, "default": "new"})
+            return obj
+
+        await world.registry.modify(Target(DEFINITIONS, "", "things.example.com"), add_default, SYSTEM)
+        resource = await world.established(definition(of_spec(a=TEXT)))
+        await world.create(resource, thing("o9", spec={"a": "9"}))
+        found = await items(world)
+        assert len(decoded) == 8
+        assert [one["spec"]["b"] for one in found] == ["new"] * 9
+        assert [one["metadata"]["name"] for one in found] == [*(f"o{number}" for number in range(8)), "o9"]
+
+    run(story)
+
+
+def test_the_names_of_many_definitions_are_read_once_and_not_for_each_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(world: World) -> None:
+        kinds = [f"Kind{number}" for number in range(30)]
+        for kind in kinds:
+            await world.define(definition(of_spec(a=TEXT), kind=kind))
+        decoded = counting(monkeypatch, codec, "decode")
+        for kind in kinds:  # as at start-up
+            await world.controller._handle(f"{kind.lower()}s.example.com")
+        assert 0 < len(decoded) <= 5 * len(kinds)
+
+    run(story)
+
+
+def test_a_definition_without_a_spec_leaves_the_names_of_others_alone() -> None:
+    async def story(world: World) -> None:
+        await world.define(definition(of_spec(a=TEXT), kind="Broken"))
+
+        def broken(obj: Any, _stored: Any) -> Any:
+            del obj["spec"]
+            return obj
+
+        await world.registry.modify(Target(DEFINITIONS, "", "brokens.example.com"), broken, SYSTEM)
+        await world.define(definition(of_spec(a=TEXT)))
+        assert [one.kind for one in world.registry.custom.resources] == ["Thing"]
+
+    run(story)
