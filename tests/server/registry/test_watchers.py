@@ -292,6 +292,25 @@ def test_a_watch_that_nobody_reads_is_closed_and_misses_nothing_in_the_middle() 
     tell(story)
 
 
+def test_a_watch_that_nobody_reads_holds_so_many_bytes_and_no_more() -> None:
+    async def story(world: World) -> None:
+        target, limit = Target(CONFIG_MAP, "default"), 100_000
+        slow = await open_watch(world.cache, target, WatchOptions(), backlog_bytes=limit)
+        reader = await open_watch(world.cache, target, WatchOptions(), backlog_bytes=limit)
+        seen = 0
+        for number in range(10):
+            await world.create({**config_map(f"m{number}"), "data": {"large": "x" * 30_000}})
+            seen += len(ready(reader))
+        assert (seen, reader.ended) == (10, False)
+        assert slow.ended
+        held = [event.size async for event in slow]
+        assert limit < sum(held) < limit + 40_000
+        assert len(world.cache.of(CONFIG_MAP).broadcaster) == 1
+        await reader.aclose()
+
+    tell(story)
+
+
 def test_a_watch_ends_after_its_time() -> None:
     async def story(world: World) -> None:
         watching = await open_watch(world.cache, Target(CONFIG_MAP, "default"), WatchOptions())

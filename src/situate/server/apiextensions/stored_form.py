@@ -11,7 +11,6 @@ that. An object that was not converted is shown as it is stored, under its own a
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from http import HTTPStatus
@@ -24,6 +23,7 @@ from situate.server.errors import StatusError, unclassified
 from situate.server.kinds.custom_version import StoredForm
 from situate.server.objects import Object
 from situate.server.registry import codec
+from situate.server.registry.turns import Turns
 from situate.wire.schema import DecodeError
 from situate.wire.structural.defaulting import TooManyDefaultsError, fill_defaults
 from situate.wire.structural.schema import Structural
@@ -31,8 +31,6 @@ from situate.wire.structural.schema import Structural
 MARK: Final = "~"
 """The field with the mark. No object can have it: it is removed before objects are shown, and set when they are
 stored."""
-AT_ONCE: Final = 50
-"""Converted objects that are pruned before others have their turn."""
 NO_DIGEST: Final = "-"
 """In the mark of an object that its schema does not fit: it is pruned and defaulted when it is read."""
 NO_VERSION: Final = "request to convert CR from an invalid group/version: {api_version}"
@@ -144,9 +142,9 @@ class CustomStoredForm:
         places = [at for at, value in enumerate(values) if self.is_convertible(value)]
         found = await self._convert([self._as_stored(values[at]) for at in places], self._api_version)
         done = list(values)
-        for number, (at, obj) in enumerate(zip(places, found, strict=True), 1):
-            if number % AT_ONCE == 0:
-                await asyncio.sleep(0)
+        turns = Turns()
+        for at, obj in zip(places, found, strict=True):
+            await turns.others()
             _coerce(obj, self._shown)
             done[at] = _marked(obj, _mark_of(self._shown))
         return done

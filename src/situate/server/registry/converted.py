@@ -11,10 +11,9 @@ from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from typing import Final
 
-from msgspec.structs import replace
-
 from situate.server.errors import StatusError
-from situate.server.registry.stored_object import StoredObject
+from situate.server.registry.stored_object import StoredObject, read_stored
+from situate.server.registry.turns import Turns
 from situate.server.resources import Resource
 
 CONVERTED_BYTES: Final = 64 << 20
@@ -37,30 +36,41 @@ async def shown(resource: Resource, stored: StoredObject) -> StoredObject:
     if resource.custom is None or not resource.custom.stored.is_convertible(stored.value):
         return stored
     (value,) = await resource.custom.stored.converted([stored.value])
-    return replace(stored, value=value)
+    return _converted(stored, value)
 
 
 async def all_shown(
-    resource: Resource, items: Sequence[StoredObject], keep: Callable[[StoredObject], bool] | None = None
+    resource: Resource,
+    items: Sequence[StoredObject],
+    keep: Callable[[StoredObject], bool] | None = None,
+    most: int = 0,
 ) -> Sequence[StoredObject]:
     """The objects in this version, a part at a time. Raises StatusError: 500 if the webhook fails, 413 for too many.
-    `keep`: which of them, if not all."""
+    `keep`: which of them, if not all. `most`: the first so many, if not 0."""
     custom = resource.custom
     if custom is None or not custom.stored.has_webhook:
         return items
     done: list[StoredObject] = []
-    size = 0
+    size, turns = 0, Turns()
     for first in range(0, len(items), PART):
         part = items[first : first + PART]
         values = await custom.stored.converted([one.value for one in part])
         for one, value in zip(part, values, strict=True):
-            made = one if value is one.value else replace(one, value=value)
+            made = _converted(one, value)
             if keep is None or keep(made):
                 done.append(made)
+                if len(done) == most:
+                    return done
                 size += 0 if made is one else len(value)
+            await turns.others()
         if size > CONVERTED_BYTES:
             raise StatusError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "RequestEntityTooLarge", TOO_LONG)
     return done
+
+
+def _converted(stored: StoredObject, value: bytes) -> StoredObject:
+    """With what selectors read of the converted object: its labels may be others."""
+    return stored if value is stored.value else read_stored(stored.key, value, stored.revision)
 
 
 def is_outdated(resource: Resource, stored: StoredObject) -> bool:

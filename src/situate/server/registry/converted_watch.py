@@ -27,7 +27,7 @@ class ConvertedWatch:
     """An ObjectWatch that shows converted objects."""
 
     def __init__(self, watch: ObjectWatch, wanted: Selection) -> None:
-        """`wanted`: what `watch` selects, and fields of converted objects."""
+        """`wanted`: what `watch` selects, and labels and fields of converted objects."""
         self._watch = watch
         self._wanted = wanted
         self._converted: deque[WatchEvent] = deque()
@@ -67,7 +67,7 @@ class ConvertedWatch:
         StatusError."""
         resource = self._watch.resource
         generation = resource.custom.generation if resource.custom is not None else 0
-        form = f"{resource.api_version} {generation} {bool(self._wanted.paths)}"
+        form = f"{resource.api_version} {generation} {self._wanted.has_content}"
         own: list[WatchEvent] = []
         for one in events:
             if one.conversions is None:
@@ -105,16 +105,16 @@ class ConvertedWatch:
 
     def _before(self, event: WatchEvent) -> StoredObject | None:
         """What an object was, if that decides what the event is to this watch."""
-        return event.before if self._wanted.paths else None
+        return event.before if self._wanted.has_content else None
 
     def _selected(self, event: WatchEvent) -> WatchEvent | None:
-        """The event as a watch of these fields has it; None: it has none."""
+        """The event as a watch of these labels and fields has it; None: it has none."""
         stored, before = event.stored, event.before
-        if stored is None or not self._wanted.paths:
+        if stored is None or not self._wanted.has_content:
             return event
-        now = self._wanted.matches_paths(stored)
+        now = self._wanted.matches_content(stored)
         if before is None:
             return event if now else None
-        if self._wanted.matches_paths(before):
+        if self._wanted.matches_content(before):
             return event if now else WatchEvent("DELETED", event.revision, replace(before, revision=event.revision))
         return replace(event, type="ADDED", lines=None) if now else None

@@ -30,6 +30,7 @@ from situate.server.registry.list_options import (
 from situate.server.registry.selectors import Selection, selection
 from situate.server.registry.store_errors import status_error
 from situate.server.registry.stored_object import ListResult, StoredObject
+from situate.server.registry.turns import Turns, each_in_turn
 from situate.server.registry.unreadable import read_value, unreadable_warning
 from situate.server.registry.warning import warn
 from situate.server.requests import ListOptions, Target
@@ -58,13 +59,23 @@ async def list_objects(
     selected = selection(resource, target.namespace, target.name, options.labels, options.fields)
     if not has_webhook(resource):
         return await _listed(cache, store, target, options, selected, wait_s)
-    if not selected.paths:
+    if not selected.has_content:
         found = await _listed(cache, store, target, options, selected, wait_s)
         return structs.replace(found, items=await all_shown(resource, found.items))
-    # Whether an object is selected is known once it is converted, so that there are no pages.
-    options, broader = replace(options, limit=0), structs.replace(selected, paths=())
-    found = await _listed(cache, store, target, options, broader, wait_s)
-    return structs.replace(found, items=await all_shown(resource, found.items, selected.matches_paths))
+    return await _selected_once_shown(cache, store, target, options, selected, wait_s)
+
+
+async def _selected_once_shown(
+    cache: Cache, store: Store, target: Target, options: ListOptions, selected: Selection, wait_s: float
+) -> ListResult:
+    """Whether an object is selected is known once the webhook has converted it."""
+    whole = await _listed(cache, store, target, replace(options, limit=0), selected.without_content(), wait_s)
+    limit = 0 if options.resource_version == "0" else max(0, options.limit)
+    items = await all_shown(target.resource, whole.items, selected.matches_content, limit + 1 if limit else 0)
+    if not limit or len(items) <= limit:
+        return structs.replace(whole, items=items)
+    after = items[limit - 1].key.removeprefix(prefix_of(target.resource))
+    return ListResult(whole.revision, items[:limit], continue_token(after, whole.revision).text())
 
 
 async def _listed(
@@ -78,7 +89,7 @@ async def _listed(
             await cache.wait_until_fresh()
         elif token.revision != cache.revision:
             return await _next_page(cache, store, target, selected, token, options.limit, wait_s)
-        return _from_cache(cache, target, selected, token.after, options.limit)
+        return await _from_cache(cache, target, selected, token.after, options.limit)
     revision = parse_resource_version(options.resource_version)
     if options.resource_version_match == EXACT:
         return await _exact(cache, store, target, selected, revision, options.limit, wait_s)
@@ -88,7 +99,7 @@ async def _listed(
         await wait_for(cache, revision, wait_s)
     # Any state will do, and the whole list costs no more than a page.
     limit = 0 if options.resource_version == "0" else options.limit
-    return _from_cache(cache, target, selected, "", limit)
+    return await _from_cache(cache, target, selected, "", limit)
 
 
 def _warn_of_unreadable(cache: Cache, target: Target, selected: Selection) -> None:
@@ -108,7 +119,7 @@ async def wait_for(cache: Cache, revision: int, wait_s: float = WAIT_S) -> None:
         raise resource_version_too_large(revision, cache.revision) from None
 
 
-def _from_cache(
+async def _from_cache(
     cache: Cache, target: Target, selected: Selection, after: str, limit: int, revision: int = 0
 ) -> ListResult:
     """A page from the cache. `revision`: an older one to report, if nothing has changed since."""
@@ -116,7 +127,9 @@ def _from_cache(
     revision = revision or cache.revision
     prefix = prefix_of(target.resource, selected.namespace if target.resource.namespaced else "")
     start = f"{cached.prefix}{after}" if after else ""
-    found: Iterator[StoredObject] = cached.search(selected, prefix, start)
+    found: Iterator[StoredObject] = cached.search(selected.without_paths(), prefix, start)
+    if selected.paths:  # objects are decoded: all of one revision are taken now, and others have their turn meanwhile
+        found = iter(await each_in_turn(list(found), selected.keep, limit + 1 if limit > 0 else 0))
     if limit <= 0:
         return ListResult(revision, list(found))
     items = list(islice(found, limit))
@@ -132,7 +145,7 @@ async def _exact(
 ) -> ListResult:
     await wait_for(cache, revision, wait_s)
     if cache.of(target.resource).last_change <= revision:
-        return _from_cache(cache, target, selected, "", limit, revision)
+        return await _from_cache(cache, target, selected, "", limit, revision)
     try:
         return await _from_store(store, target, selected, revision, "", limit)
     except CompactedError:
@@ -152,7 +165,7 @@ async def _next_page(
         if cache.of(target.resource).last_change <= token.revision:
             # Tokens expire when the store compacts their revision, whether the resource has changed or not.
             await store.scan(prefix_of(target.resource), at=Revision(token.revision), limit=1)
-            return _from_cache(cache, target, selected, token.after, limit, token.revision)
+            return await _from_cache(cache, target, selected, token.after, limit, token.revision)
         return await _from_store(store, target, selected, token.revision, token.after, limit)
     except CompactedError:
         raise _continue_too_old(token) from None
@@ -186,12 +199,15 @@ async def _scan_store(
 ) -> AsyncIterator[tuple[StoredObject, int]]:
     """The objects selected at a revision, each with the number of objects after it, selected or not."""
     prefix = prefix_of(target.resource, selected.namespace if target.resource.namespaced else "")
+    turns = Turns()
     while True:
         page = await store.scan(prefix, at=Revision(revision), after=after, limit=PAGE)
         for number, entry in enumerate(page.entries, 1):
             one = read_value(parse_key(entry.key), entry.key, entry.value, entry.modified)
             if isinstance(one, StoredObject) and selected.matches(one):
                 yield one, len(page.entries) - number + page.remaining
+            if selected.paths:
+                await turns.others()
         if not page.remaining:
             return
         after = page.entries[-1].key

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from situate.core.model.field_errors import quoted
 from situate.core.model.integers import parse_int64
@@ -78,9 +79,29 @@ class Selection(Struct, frozen=True, gc=False):
         for column, value, equal in self.terms:
             if (_value_at(stored, column) == value) is not equal:
                 return False
+        return self.matches_content(stored)
+
+    @property
+    def has_content(self) -> bool:
+        """Whether it selects by what a conversion may change."""
+        return bool(self.labels.requirements or self.paths)
+
+    def without_content(self) -> Selection:
+        return replace(self, labels=EVERYTHING, paths=())
+
+    def matches_content(self, stored: StoredObject) -> bool:
+        """The part about what a conversion may change: labels, and fields of a custom kind."""
         if self.labels.requirements and not self.labels.matches(stored.labels):
             return False
         return self.matches_paths(stored)
+
+    def without_paths(self) -> Selection:
+        """What is known without decoding an object."""
+        return replace(self, paths=()) if self.paths else self
+
+    def keep(self, stored: StoredObject) -> StoredObject | None:
+        """The object, if its fields match too."""
+        return stored if self.matches_paths(stored) else None
 
     def matches_paths(self, stored: StoredObject) -> bool:
         """The part about fields of a custom kind."""

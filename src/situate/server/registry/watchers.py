@@ -2,7 +2,7 @@
 
 All watches share one event value, and its bytes are encoded once. The broadcaster indexes watches by namespace, name or
 node, so that the agents of a thousand nodes cost each other nothing. A watch that nobody reads from is closed when its
-queue is full; it never skips an event.
+queue is full, of events or of bytes; it never skips an event.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from situate.server.resources import Resource
 
 BACKLOG: Final = 16_384
 """The length of a watch's queue. A burst of commits arrives at once, so this is not small."""
+BACKLOG_BYTES: Final = 64 << 20
+"""Of the objects in a watch's queue. As many events of ordinary objects as `BACKLOG` allows have less."""
 READY_LIMIT: Final = 512
 """Events that `ready` returns at most."""
 INITIAL_END: Final = "k8s.io/initial-events-end"
@@ -59,6 +61,11 @@ class WatchEvent(Struct, gc=False, eq=False):
     conversions: dict[str, asyncio.Future[WatchEvent | None]] | None = None
     """The event in other versions, by the version and the rest that decides it. For converted_watch.py."""
 
+    @property
+    def size(self) -> int:
+        """Bytes of its object, as stored."""
+        return 0 if self.stored is None else len(self.stored.value)
+
     def line(self, resource: Resource) -> bytes:
         r"""`{"type":"ADDED","object":{...}}` and a line feed; encoded once for all watches of that version."""
         if self.lines is None:
@@ -93,15 +100,17 @@ class ObjectWatch:
         leave: Callable[[ObjectWatch], None],
         *,
         bookmarks: bool = False,
-        initial: Iterable[WatchEvent] = (),
         backlog: int = BACKLOG,
+        backlog_bytes: int = BACKLOG_BYTES,
     ) -> None:
         self.resource: Final = resource
         self.selection: Final = selection
         self.bookmarks: Final = bookmarks
-        self._initial: Iterator[WatchEvent] | None = iter(initial)
+        self._initial: Iterator[WatchEvent] | None = None
         self._queue: deque[WatchEvent] = deque()
         self._backlog = backlog
+        self._backlog_bytes = backlog_bytes
+        self._queued_bytes = 0
         self._ended = False
         self._waiter: asyncio.Future[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -135,7 +144,15 @@ class ObjectWatch:
             if event is not None:
                 return event
             self._initial = None
-        return self._queue.popleft() if self._queue else None
+        if not self._queue:
+            return None
+        event = self._queue.popleft()
+        self._queued_bytes -= event.size
+        return event
+
+    def begin_with(self, events: Iterable[WatchEvent]) -> None:
+        """Before the first is read."""
+        self._initial = iter(events)
 
     @property
     def ended(self) -> bool:
@@ -145,10 +162,11 @@ class ObjectWatch:
     # -- for the broadcaster -------------------------------------------------------------------------------------------
 
     def send(self, event: WatchEvent) -> None:
-        if len(self._queue) >= self._backlog:
+        if len(self._queue) >= self._backlog or self._queued_bytes > self._backlog_bytes:
             self.end()
         if not self._ended:
             self._queue.append(event)
+            self._queued_bytes += event.size
             if self._waiter is not None:
                 self._wake()
 
@@ -158,6 +176,7 @@ class ObjectWatch:
             return
         if last is not None:
             self._queue.append(last)
+            self._queued_bytes += last.size
         self._ended = True
         self._leave(self)
         if self._timer is not None:
@@ -174,6 +193,7 @@ class ObjectWatch:
 
     async def aclose(self) -> None:
         self._queue.clear()
+        self._queued_bytes = 0
         self._initial = None
         self.end()
 
