@@ -12,6 +12,7 @@ from situate.loop.metrics import Metrics
 from situate.loop.metrics_table import FAMILIES, Family
 from situate.loop.supervisor import RESTARTS, Supervisor
 from situate.server.admission.webhooks.metrics import WebhookMetrics
+from situate.server.apiextensions.conversion_metrics import ConversionMetrics
 from situate.server.http.metrics import RequestMetrics
 from situate.server.placing.snapshot_lag import SnapshotLag
 
@@ -43,6 +44,7 @@ def test_the_page_has_what_is_shown_and_nothing_else() -> None:
             *Supervisor([]).metrics.collect(),
             *ControllerMetrics().metrics.collect(),
             *WebhookMetrics().registry.collect(),
+            *ConversionMetrics().registry.collect(),
         )
     }
     assert set(ROWS) == shown | set(GAUGES)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -17,6 +17,26 @@ from prometheus_client.registry import Collector
 from situate.loop.metrics_table import Family
 
 Labels: TypeAlias = tuple[str, ...]
+
+
+OTHER: Final = "other"
+
+
+class KnownNames:
+    """Values of labels that users choose: the first so many as they are, all others as `other`."""
+
+    __slots__ = ("_known", "_most")
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._known: set[Labels] = set()
+
+    def shown(self, *names: str) -> Labels:
+        if names not in self._known:
+            if len(self._known) >= self._most:
+                return (OTHER,) * len(names)
+            self._known.add(names)
+        return names
 
 
 class CounterSeries:

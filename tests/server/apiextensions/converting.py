@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from server.apiextensions.world import GROUP, World, thing, world
 from situate.server.admission.webhooks.client import CallError, WebhookClient
+from situate.server.apiextensions.conversion_metrics import ConversionMetrics
 from situate.server.apiextensions.conversion_webhook import ConversionWebhooks
 from situate.server.apiextensions.served import DEFINITIONS
 from situate.server.requests import SYSTEM, ListOptions, Object, Target, WatchOptions
@@ -87,9 +88,10 @@ def definition(storage: str = "v1", **version: Any) -> Object:
 class Converting:
     """A world with the definition, and its two versions."""
 
-    def __init__(self, here: World, webhook: Webhook) -> None:
+    def __init__(self, here: World, webhook: Webhook, metrics: ConversionMetrics) -> None:
         self.here = here
         self.webhook = webhook
+        self.metrics = metrics
 
     def resource(self, version: str) -> Resource:
         found = self.here.registry.custom.at_path(GROUP, version, "things")
@@ -133,11 +135,11 @@ Story = Callable[[Converting], Awaitable[None]]
 
 def run(story: Story, **version: Any) -> None:
     async def whole() -> None:
-        webhook, numbers = Webhook(), iter(range(10_000))
-        webhooks = ConversionWebhooks(cast(WebhookClient, webhook), lambda: f"review-{next(numbers)}")
+        webhook, numbers, metrics = Webhook(), iter(range(10_000)), ConversionMetrics()
+        webhooks = ConversionWebhooks(cast(WebhookClient, webhook), lambda: f"review-{next(numbers)}", metrics)
         async with world(webhooks.convert) as here:
             await here.define(definition(**version))
-            await story(Converting(here, webhook))
+            await story(Converting(here, webhook, metrics))
 
     asyncio.run(whole())
 

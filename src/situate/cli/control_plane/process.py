@@ -45,6 +45,7 @@ from situate.server.admission.users import user_admission
 from situate.server.admission.webhooks.client import WebhookClient
 from situate.server.admission.webhooks.metrics import WebhookMetrics
 from situate.server.apiextensions.controller import DefinitionController
+from situate.server.apiextensions.conversion_metrics import ConversionMetrics
 from situate.server.apiextensions.conversion_webhook import ConversionWebhooks
 from situate.server.apiextensions.served import CustomKinds
 from situate.server.controllers.leader import run_controllers
@@ -184,8 +185,8 @@ async def _open(
         transactions = BindTransactions(
             time.time_ns, new_uid, settings.profile, fails_stray_binds=settings.fails_stray_binds
         )
-        called = WebhookMetrics()
-        registry, identity = await _open_registry(settings, store, cache, transactions, called, stack)
+        called, converted = WebhookMetrics(), ConversionMetrics()
+        registry, identity = await _open_registry(settings, store, cache, transactions, called, converted, stack)
         said = await _fill(settings, store, registry)
         # 3. The API on the network.
         binder = Binder(registry, time.time_ns, transactions.node_locks)
@@ -238,7 +239,7 @@ async def _open(
             binder,
             nodes,
             tls,
-            (metrics, counts, lag, called),
+            (metrics, counts, lag, called, converted),
             supervisor,
         )
         stack.push_async_callback(server.stop)
@@ -275,6 +276,7 @@ async def _open_registry(
     cache: Cache,
     transactions: BindTransactions,
     called: WebhookMetrics,
+    converted: ConversionMetrics,
     stack: AsyncExitStack,
 ) -> tuple[Registry, IdentityParts]:
     """The API as calls, with what every cluster has, and who may call it."""
@@ -293,7 +295,7 @@ async def _open_registry(
     stack.callback(identity.identity.audit.close)
     plugins = chain(cache, settings.profile, accounts=settings.controllers)
     client = WebhookClient(cache)
-    custom = CustomKinds(cache, ConversionWebhooks(client, new_uid).convert)
+    custom = CustomKinds(cache, ConversionWebhooks(client, new_uid, converted).convert)
     stack.push_async_callback(client.aclose)
     registry = Registry(
         store,

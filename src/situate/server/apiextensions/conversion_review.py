@@ -7,14 +7,12 @@ from typing import Any, Final
 
 import msgspec
 
-from situate.core.model.field_errors import quoted
+from situate.server.admission.webhooks.review_format import Envelope, InvalidReviewError, ReviewFormat, check_v1_uid
 from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.metadata import validate_annotations
 from situate.server.objects import Object, go_type
 
-GROUP: Final = "apiextensions.k8s.io"
-KIND: Final = "ConversionReview"
-VERSIONS: Final = ("v1", "v1beta1")
+FORMAT: Final = ReviewFormat("apiextensions.k8s.io", "ConversionReview")
 SUCCESS: Final = "Success"
 NO_OBJECT: Final = "json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}"
 _JSON_KINDS: Final = {list: "array", str: "string", bool: "bool", type(None): "null"}
@@ -23,11 +21,6 @@ SHOWN: Final = 2_000
 _MAY_CHANGE: Final = ("labels", "annotations")
 """All that a webhook may change of the metadata."""
 _IDENTITY: Final = (("name", "name"), ("namespace", "namespace"), ("uid", "UID"))
-_encode: Final = msgspec.json.Encoder().encode
-
-
-class InvalidConversionError(Exception):
-    """The answer is no valid conversion; the message is Kubernetes'."""
 
 
 class UnreadableObjectError(Exception):
@@ -64,44 +57,28 @@ class _Response(msgspec.Struct, frozen=True, rename="camel"):
     result: _Result = _Result()
 
 
-class _Review(msgspec.Struct, frozen=True, rename="camel"):
-    api_version: str = ""
-    kind: str = ""
+class _Review(Envelope, frozen=True):
     response: _Response | None = None
-
-
-def spoken_version(versions: Sequence[str]) -> str:
-    """The first version that the server speaks; validation requires one."""
-    return next((one for one in versions if one in VERSIONS), VERSIONS[0])
 
 
 def review_body(uid: str, version: str, objects: Sequence[Object], wanted: str) -> bytes:
     """`wanted`: the API version to convert the objects to."""
-    asked = {"uid": uid, "desiredAPIVersion": wanted, "objects": objects}
-    return _encode({"kind": KIND, "apiVersion": f"{GROUP}/{version}", "request": asked})
+    return FORMAT.encode(version, {"uid": uid, "desiredAPIVersion": wanted, "objects": objects})
 
 
 def converted_objects(body: bytes, uid: str, version: str) -> list[msgspec.Raw]:
-    """What the answer to a review of this version has converted, not decoded. Raises InvalidConversionError."""
-    try:
-        found = msgspec.json.decode(body, type=_Review)
-    except (msgspec.DecodeError, ValueError, RecursionError) as error:
-        raise InvalidConversionError(f"couldn't get version/kind; json parse error: {error}") from None
-    group, _, given = found.api_version.rpartition("/")
-    if group == GROUP and given in VERSIONS and given != version and found.kind == KIND:
-        raise InvalidConversionError(f"converting ({given}.{KIND}) to ({version}.{KIND}): unknown conversion")
+    """What the answer to a review of this version has converted, not decoded. Raises InvalidReviewError."""
+    found = FORMAT.decode(body, version, _Review)
     response = found.response
-    # v1beta1 names neither the review nor its uid.
-    if version == "v1" and (found.api_version, found.kind) != (f"{GROUP}/v1", KIND):
-        got = f"{group}/{given}, Kind={found.kind}"
-        raise InvalidConversionError(f"expected webhook response of {GROUP}/v1, Kind={KIND}, got {got}")
+    if version == "v1":  # v1beta1 names neither the review nor its uid
+        FORMAT.check_v1_head(found)
     if response is None:
-        raise InvalidConversionError("no response provided")
-    if version == "v1" and response.uid != uid:
-        raise InvalidConversionError(f"expected response.uid={quoted(uid)}, got {quoted(response.uid)}")
+        raise InvalidReviewError("no response provided")
+    if version == "v1":
+        check_v1_uid(uid, response.uid)
     if response.result.status != SUCCESS:
         other = f"response.result.status was '{response.result.status}', not '{SUCCESS}'"
-        raise InvalidConversionError(response.result.message or other)
+        raise InvalidReviewError(response.result.message or other)
     return response.converted_objects or []
 
 

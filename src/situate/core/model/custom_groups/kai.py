@@ -13,6 +13,7 @@ from situate.core.model.custom_groups.kind import (
     OWN_PRIORITIES,
     CustomGroupKind,
     CustomPodGroup,
+    min_member,
 )
 
 MAX_SUB_GROUPS: Final = 1_000
@@ -44,7 +45,7 @@ class KaiPodGroup(CustomPodGroup, frozen=True, kw_only=True):
 def _min_count(spec: KaiSpec) -> int:
     """minMember; without it, the fewest pods with which the subgroups can be satisfied."""
     if spec.min_member is not None or not spec.sub_groups:
-        return max(0, spec.min_member or 0)
+        return min_member(spec)
     return _fewest(spec.min_sub_group, spec.sub_groups)
 
 

@@ -6,14 +6,24 @@ from typing import Any, ClassVar, Final
 
 import msgspec
 
-from situate.core.model.base import EMPTY, Model
+from situate.core.model.base import EMPTY, Int32, Model
 from situate.core.model.meta import ObjectMeta
+
+
+class MinMemberSpec(Model, frozen=True, kw_only=True):
+    """The fields of a spec that says how many pods to place together, and nothing else that situate acts on."""
+
+    min_member: Int32 | None = None
+
+
+def min_member(spec: Any) -> int:
+    return max(0, spec.min_member or 0)
 
 
 class CustomPodGroup(Model, frozen=True, kw_only=True):
     """A PodGroup of another scheduler. Its `spec` is kept whole, so that fields without effect can be named."""
 
-    SPEC: ClassVar[type[Model]]
+    SPEC: ClassVar[type[Model]] = MinMemberSpec
     """The fields of the spec that situate acts on."""
 
     metadata: ObjectMeta = ObjectMeta()
@@ -54,11 +64,11 @@ class CustomGroupKind:
     """Labels in which a pod names its group; the first that is set counts."""
     pod_annotations: tuple[str, ...] = ()
     """Annotations that do the same."""
-    acts_on: frozenset[str]
+    acts_on: frozenset[str] = frozenset({"minMember"})
     """Fields of the spec that decide about the gang, such as `topologyConstraint.requiredTopologyLevel`."""
     ignores: Mapping[str, str]
     """The other fields that are known, and what holds instead."""
-    min_count: Callable[[Any], int]
+    min_count: Callable[[Any], int] = min_member
     """From the fields that are acted on, the minimum number of pods to place together."""
     topology_key: Callable[[Any], str] = lambda _: ""
     """The node label whose value all pods must share; empty if there is none."""

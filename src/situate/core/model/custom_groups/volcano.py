@@ -1,9 +1,8 @@
 """PodGroup of scheduling.volcano.sh, of Volcano."""
 
 from types import MappingProxyType
-from typing import ClassVar, Final
+from typing import Final
 
-from situate.core.model.base import Int32, Model
 from situate.core.model.custom_groups.kind import (
     COUNTED_TOGETHER,
     NO_QUEUES,
@@ -14,16 +13,8 @@ from situate.core.model.custom_groups.kind import (
 )
 
 
-class VolcanoSpec(Model, frozen=True, kw_only=True):
-    min_member: Int32 | None = None
-
-
 class VolcanoPodGroup(CustomPodGroup, frozen=True, kw_only=True):
-    SPEC: ClassVar[type[Model]] = VolcanoSpec
-
-
-def _min_count(spec: VolcanoSpec) -> int:
-    return max(0, spec.min_member or 0)
+    pass
 
 
 KIND: Final = CustomGroupKind(
@@ -32,7 +23,6 @@ KIND: Final = CustomGroupKind(
     group="scheduling.volcano.sh",
     versions=("v1beta1",),
     pod_annotations=("scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name"),
-    acts_on=frozenset({"minMember"}),
     ignores=MappingProxyType(
         {
             "minTaskMember": f"{COUNTED_TOGETHER}, not by task",
@@ -43,5 +33,4 @@ KIND: Final = CustomGroupKind(
             "subGroupPolicy": f"{COUNTED_TOGETHER}, not by subgroup",
         }
     ),
-    min_count=_min_count,
 )

@@ -23,15 +23,14 @@ from situate.server.admission.webhooks.configurations import Webhook
 from situate.server.admission.webhooks.metrics import WebhookMetrics
 from situate.server.admission.webhooks.review import (
     MAX_WARNINGS,
-    InvalidResponseError,
     ReviewResponse,
     ReviewStatus,
     check_response,
     decode_patch,
     decode_review,
     review_body,
-    spoken_version,
 )
+from situate.server.admission.webhooks.review_format import InvalidReviewError, spoken_version
 from situate.server.errors import Cause, StatusError, bad_request, forbidden
 from situate.server.identity.authorization.attributes import Authorizer
 from situate.server.registry.cache import Cache
@@ -154,11 +153,11 @@ class Asking:
             raise CallFailedError(f"failed to call webhook: {error}", error.code) from None
         try:
             review = decode_review(found, version)
-        except InvalidResponseError as error:
+        except InvalidReviewError as error:
             raise CallFailedError(f"failed to call webhook: {error}", HTTPStatus.SERVICE_UNAVAILABLE) from None
         try:
             answer = check_response(review, uid, version, mutating=mutating)
-        except InvalidResponseError as error:
+        except InvalidReviewError as error:
             text = f"received invalid webhook response: {error}"
             raise CallFailedError(text, HTTPStatus.SERVICE_UNAVAILABLE) from None
         for key, value in (answer.audit_annotations or {}).items():
@@ -170,7 +169,7 @@ class Asking:
 def _patch(answer: ReviewResponse) -> list[Any]:
     try:
         return decode_patch(answer)
-    except InvalidResponseError as error:
+    except InvalidReviewError as error:
         raise CallFailedError(str(error), HTTPStatus.SERVICE_UNAVAILABLE) from None
 
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, generate_latest
 
-from situate.loop.metrics_series import CounterSeries, HistogramSeries, SeriesCollector
+from situate.loop.metrics_series import CounterSeries, HistogramSeries, KnownNames, SeriesCollector
 from situate.loop.metrics_table import Family
 
 _WHICH: Final = ("name", "type", "operation")
@@ -29,7 +29,6 @@ _help = "Calls of webhooks that failed, and whose failurePolicy is Ignore."
 FAILED_OPEN: Final = Family("apiserver_admission_webhook_fail_open_count", "gauge", _help, ("name", "type"))
 MAX_NAMES: Final = 1_000
 """Webhooks with series of their own; others are counted together, as `other`."""
-OTHER: Final = "other"
 MAX_CODE: Final = 600
 """A webhook may refuse with any number; codes from here on are one label."""
 
@@ -40,7 +39,7 @@ class WebhookMetrics:
         self._calls = CounterSeries(CALLS)
         self._rejections = CounterSeries(REJECTIONS)
         self._failed_open = CounterSeries(FAILED_OPEN)
-        self._names: set[str] = set()
+        self._names = KnownNames(MAX_NAMES)
         self.registry = CollectorRegistry()
         series: list[CounterSeries | HistogramSeries] = [
             self._seconds,
@@ -50,24 +49,17 @@ class WebhookMetrics:
         ]
         self.registry.register(SeriesCollector(series, lambda: None))
 
-    def _name(self, name: str) -> str:
-        if name not in self._names:
-            if len(self._names) >= MAX_NAMES:
-                return OTHER
-            self._names.add(name)
-        return name
-
     def observe(self, name: str, kind: str, operation: str, seconds: float, code: int, *, rejected: bool) -> None:
-        which = (self._name(name), kind, operation)
+        which = (*self._names.shown(name), kind, operation)
         shown = "true" if rejected else "false"
         self._seconds.add((*which, shown), seconds)
         self._calls.add((*which, str(min(code, MAX_CODE)), shown))
 
     def reject(self, name: str, kind: str, operation: str, error_type: str, code: int) -> None:
-        self._rejections.add((self._name(name), kind, operation, error_type, str(min(code, MAX_CODE))))
+        self._rejections.add((*self._names.shown(name), kind, operation, error_type, str(min(code, MAX_CODE))))
 
     def fail_open(self, name: str, kind: str) -> None:
-        self._failed_open.add((self._name(name), kind))
+        self._failed_open.add((*self._names.shown(name), kind))
 
     def render(self) -> bytes:
         return generate_latest(self.registry)
