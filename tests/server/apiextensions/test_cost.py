@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import threading
 from typing import Any
 
 import pytest
 
 from server.apiextensions.world import World, definition, of_spec, run, thing
+from situate.server.apiextensions import definition as compiling
+from situate.server.apiextensions import served
 from situate.server.apiextensions.served import DEFINITIONS
 from situate.server.apiextensions.stored_form import CustomStoredForm
 from situate.server.registry import codec, stored_object
 from situate.server.registry.stored_object import item_chunks
-from situate.server.requests import SYSTEM, ListOptions, Target
+from situate.server.requests import SYSTEM, ListOptions, Target, WatchOptions
 
 TEXT = {"type": "string"}
 
@@ -92,5 +95,92 @@ def test_a_definition_without_a_spec_leaves_the_names_of_others_alone() -> None:
         await world.registry.modify(Target(DEFINITIONS, "", "brokens.example.com"), broken, SYSTEM)
         await world.define(definition(of_spec(a=TEXT)))
         assert [one.kind for one in world.registry.custom.resources] == ["Thing"]
+
+    run(story)
+
+
+class Compiling:
+    """The compilations of schemas from here on: whether each was beside the event loop."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.beside: list[bool] = []
+        original = compiling._compiled
+
+        def compiled(*args: Any) -> Any:
+            self.beside.append(threading.current_thread() is not threading.main_thread())
+            return original(*args)
+
+        monkeypatch.setattr(compiling, "_compiled", compiled)
+
+
+async def change(world: World, make: Any) -> None:
+    await world.registry.modify(Target(DEFINITIONS, "", "things.example.com"), lambda obj, _: make(obj) or obj, SYSTEM)
+
+
+def add_field(obj: Any) -> None:
+    obj["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = of_spec(a=TEXT, b=TEXT)
+    obj["metadata"]["generation"] = 2
+
+
+def test_a_definition_is_compiled_again_only_if_its_versions_have_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story(world: World) -> None:
+        await world.define(definition(of_spec(a=TEXT)))
+        compilations = Compiling(monkeypatch)
+        before = world.registry.custom.version
+        await change(world, lambda obj: obj["metadata"].update(labels={"a": "b"}))
+        await change(world, lambda obj: obj["spec"]["names"].update(shortNames=["th"]))
+        await change(world, lambda obj: obj["status"]["acceptedNames"].update(shortNames=["th"]))
+        assert [one.short_names for one in world.registry.custom.resources] == [("th",)]
+        assert world.registry.custom.version != before
+        assert compilations.beside == []
+        await change(world, add_field)
+        assert len(world.registry.custom.resources) == 1
+        assert compilations.beside == [False]
+
+    run(story)
+
+
+def test_a_large_definition_is_compiled_beside_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(served, "LARGE_BYTES", 100)
+
+    async def story(world: World) -> None:
+        custom, compilations = world.registry.custom, Compiling(monkeypatch)
+        custom.waits_for_prepare = True
+        resource = await world.define(definition(of_spec(a=TEXT)))
+        assert compilations.beside == [True]
+        await change(world, add_field)
+        version = custom.version
+        # Until it is compiled, the kind is served as it was.
+        await world.create(resource, thing(spec={"a": "x", "b": "y"}))
+        assert (await items(world))[0]["spec"] == {"a": "x"}
+        watch = await world.registry.watch(Target(resource), WatchOptions(resource_version="0"))
+        await world.established(definition(of_spec(a=TEXT)))
+        assert compilations.beside == [True, True]
+        assert watch.ended
+        assert custom.version != version
+        await world.create(custom.resources[0], thing("b", spec={"a": "x", "b": "y"}))
+        assert (await items(world))[1]["spec"] == {"a": "x", "b": "y"}
+        await watch.aclose()
+
+    run(story)
+
+
+def test_a_large_definition_that_cannot_be_understood_is_not_served_and_leaves_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(served, "LARGE_BYTES", 100)
+
+    async def story(world: World) -> None:
+        world.registry.custom.waits_for_prepare = True
+        await world.define(definition(of_spec(a=TEXT), kind="Other"))
+        await world.define(definition(of_spec(a=TEXT)))
+
+        def broken(obj: Any) -> None:
+            obj["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = of_spec(a={**TEXT, "pattern": "("})
+
+        await change(world, broken)
+        assert len(world.registry.custom.resources) == 2  # as it was
+        await world.controller._handle("things.example.com")
+        assert [one.kind for one in world.registry.custom.resources] == ["Other"]
 
     run(story)

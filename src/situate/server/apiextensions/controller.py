@@ -46,6 +46,7 @@ class DefinitionController:
 
     async def run(self) -> None:
         """Until cancelled."""
+        self._registry.custom.waits_for_prepare = True
         async with asyncio.TaskGroup() as group:
             group.create_task(self._watch())
             group.create_task(self._work())
@@ -115,6 +116,8 @@ class DefinitionController:
         crd = stored.object(DEFINITIONS)
         if "deletionTimestamp" in crd["metadata"]:
             return await self._finalize(crd)
+        if await self._registry.custom.prepare(crd):
+            self._end_watches(stored)
         others = self._names.beside(name, crd["spec"]["group"])
         problems = structural_problems(crd)
 

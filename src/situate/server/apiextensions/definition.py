@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -34,6 +35,19 @@ ConvertBy: TypeAlias = Callable[[Object, Sequence[Object], str], Awaitable[list[
 """Converts objects to an API version, by the webhook in the spec of their definition. Raises StatusError."""
 
 
+class CompiledVersion(msgspec.Struct, frozen=True, eq=False, kw_only=True):
+    """What follows from one version of a definition alone."""
+
+    schema: VersionSchema
+    strategy: Strategy
+    merge: Any
+    has_status: bool
+    scale: ScalePaths | None
+
+
+NOTHING_COMPILED: Final[Mapping[str, CompiledVersion]] = MappingProxyType({})
+
+
 async def no_webhooks(_spec: Object, objects: Sequence[Object], _wanted: str) -> list[Object]:
     """Of a registry that calls no webhooks."""
     named = f"{objects[0]['apiVersion']}, Kind={objects[0]['kind']}"
@@ -50,16 +64,16 @@ def is_served(crd: Object) -> bool:
     return condition_is_true(crd, "Established")
 
 
-def resources_of(crd: Object, convert: ConvertBy = no_webhooks) -> tuple[Resource, ...]:
-    """One for each version that is served. Raises whatever is wrong with the definition."""
+def resources_of(crd: Object, convert: ConvertBy, known: Mapping[str, CompiledVersion]) -> tuple[Resource, ...]:
+    """One for each version that is served. `known`: its `compiled_versions`."""
     spec, names = crd["spec"], _names(crd)
     group, versions = spec["group"], spec["versions"]
-    schemas = {one["name"]: _version_schema(spec, one) for one in versions}
+    compiled = {one["name"]: known[digest] for one, digest in zip(versions, version_digests(crd), strict=True)}
     storage = next(one["name"] for one in versions if one.get("storage"))
     served = tuple(f"{group}/{one['name']}" for one in versions if one.get("served"))
     converts = partial(convert, spec) if spec.get("conversion", {}).get("strategy") == WEBHOOK else None
     return tuple(
-        _resource(crd, names, one, schemas, storage, served, converts) for one in versions if one.get("served")
+        _resource(crd, names, one, compiled, storage, served, converts) for one in versions if one.get("served")
     )
 
 
@@ -82,43 +96,71 @@ def _decode_any(body: bytes, _strict: bool) -> Decoded:
 
 def _names(crd: Object) -> Mapping[str, Any]:
     """Those that were accepted: others of the definition's names may be in use."""
-    accepted: Mapping[str, Any] = crd["status"].get("acceptedNames") or {}
+    accepted: Mapping[str, Any] = (crd.get("status") or {}).get("acceptedNames") or {}
     return accepted if accepted.get("plural") and accepted.get("kind") else crd["spec"]["names"]
 
 
-def _version_schema(spec: Mapping[str, Any], version: Mapping[str, Any]) -> VersionSchema:
+def version_digests(crd: Object) -> list[str]:
+    """What each version is compiled from."""
+    spec, kind = crd["spec"], _names(crd)["kind"]
+    of_all = (spec["group"], kind, spec["names"]["kind"], bool(spec.get("preserveUnknownFields")))
+    return [_digest((of_all, one)) for one in spec["versions"]]
+
+
+def compiled_versions(
+    crd: Object, known: Mapping[str, CompiledVersion] = NOTHING_COMPILED
+) -> Mapping[str, CompiledVersion]:
+    """Its versions by their digests: those of `known`, and others, which takes long if they are large. Raises whatever
+    is wrong with the definition."""
+    spec, kind = crd["spec"], _names(crd)["kind"]
+    return {
+        digest: known.get(digest) or _compiled(spec, one, kind)
+        for one, digest in zip(spec["versions"], version_digests(crd), strict=True)
+    }
+
+
+def _compiled(spec: Mapping[str, Any], version: Mapping[str, Any], kind: str) -> CompiledVersion:
     source = (version.get("schema") or {}).get("openAPIV3Schema") or {}
     schema, preserves = structural(source), bool(spec.get("preserveUnknownFields"))
-    api_version = f"{spec['group']}/{version['name']}"
-    decoder = CustomDecoder(api_version, spec["names"]["kind"], schema, preserves=preserves)
-    digest = hashlib.sha256(msgspec.json.encode((source, preserves), order="sorted")).hexdigest()[: 2 * DIGEST_BYTES]
-    return VersionSchema(version["name"], digest, schema, decoder)
+    group, subresources = spec["group"], version.get("subresources") or {}
+    decoder = CustomDecoder(f"{group}/{version['name']}", spec["names"]["kind"], schema, preserves=preserves)
+    has_status, scale = "status" in subresources, _scale(subresources.get("scale"))
+    return CompiledVersion(
+        schema=VersionSchema(version["name"], _digest((source, preserves)), schema, decoder),
+        strategy=custom_strategy(group, kind, schema, has_status=has_status, scale=scale),
+        merge=merge_schema_of(schema),
+        has_status=has_status,
+        scale=scale,
+    )
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(msgspec.json.encode(value, order="sorted")).hexdigest()[: 2 * DIGEST_BYTES]
 
 
 def _resource(
     crd: Object,
     names: Mapping[str, Any],
     version: Mapping[str, Any],
-    schemas: Mapping[str, VersionSchema],
+    compiled: Mapping[str, CompiledVersion],
     storage: str,
     served: tuple[str, ...],
     convert: Convert | None,
 ) -> Resource:
-    spec, own = crd["spec"], schemas[version["name"]]
+    spec, made = crd["spec"], compiled[version["name"]]
+    own, schemas = made.schema, {name: one.schema for name, one in compiled.items()}
     group, kind = spec["group"], names["kind"]
-    subresources = version.get("subresources") or {}
-    has_status, scale = "status" in subresources, _scale(subresources.get("scale"))
     terminating = "deletionTimestamp" in crd["metadata"]
     custom = CustomVersion(
         list_kind=names.get("listKind") or f"{kind}List",
         schema=own.schema.source,
-        strategy=custom_strategy(group, kind, own.schema, has_status=has_status, scale=scale),
+        strategy=made.strategy,
         printer=custom_printer(version.get("additionalPrinterColumns") or ()),
-        merge=CustomMerge(merge_schema_of(own.schema), has_status, served, own.digest),
+        merge=CustomMerge(made.merge, made.has_status, served, own.digest),
         decode=own.decoder.decode,
         stored=CustomStoredForm(group, kind, own.name, storage, schemas, convert),
         selectable=tuple(one["jsonPath"].removeprefix(".") for one in version.get("selectableFields") or ()),
-        scale=scale,
+        scale=made.scale,
         warning=_warning(group, kind, version),
         is_terminating=terminating,
         generation=crd["metadata"].get("generation", 0),
@@ -133,7 +175,9 @@ def _resource(
         verbs=tuple(verb for verb in ALL_VERBS if verb != "create") if terminating else ALL_VERBS,
         short_names=tuple(names.get("shortNames") or ()),
         categories=tuple(names.get("categories") or ()),
-        subresources=tuple(name for name, has in (("status", has_status), ("scale", scale is not None)) if has),
+        subresources=tuple(
+            name for name, has in (("status", made.has_status), ("scale", made.scale is not None)) if has
+        ),
         stored_as=f"{group}/{names['plural']}",
         storage_version=storage,
         custom=custom,

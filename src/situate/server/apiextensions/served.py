@@ -2,25 +2,50 @@
 
 Every server on one store derives the same set from the same log, and has it as soon as its cache has the definition.
 A definition that cannot be understood, because another release or somebody by hand wrote it, is logged and not served;
-the others are.
+the others are. A large definition that changes is compiled beside the event loop by the controller of definitions, and
+served as it was until then.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
+
+import msgspec
 
 from situate.loop.drive import describe_error
 from situate.loop.logs import Log
-from situate.server.apiextensions.definition import ConvertBy, is_served, no_webhooks, resources_of
+from situate.server.apiextensions.definition import (
+    NOTHING_COMPILED,
+    CompiledVersion,
+    ConvertBy,
+    compiled_versions,
+    is_served,
+    no_webhooks,
+    resources_of,
+    version_digests,
+)
+from situate.server.objects import Object
 from situate.server.registry.cache import Cache
 from situate.server.registry.stored_object import StoredObject
 from situate.server.resources import BY_KIND, BY_PATH, Resource
 
 DEFINITIONS: Final = BY_KIND["apiextensions.k8s.io/v1", "CustomResourceDefinition"]
 NOT_UNDERSTOOD: Final = "A CustomResourceDefinition cannot be understood; serving the rest"
-
+LARGE_BYTES: Final = 64 << 10
+"""A longer definition is compiled in a thread: some take seconds."""
+_encode: Final = msgspec.json.Encoder().encode
 _log = Log(__name__)
+
+
+class _Served(NamedTuple):
+    """A definition that is served."""
+
+    revision: int
+    resources: tuple[Resource, ...]
+    compiled: Mapping[str, CompiledVersion]
+    """By digest: what has not changed is not compiled again."""
 
 
 class CustomKinds:
@@ -28,8 +53,13 @@ class CustomKinds:
         self._cache = cache
         self._convert = convert
         self._seen = -1
-        self._by_definition: dict[str, tuple[int, tuple[Resource, ...]]] = {}
-        """The revision of a definition and its resources, by its name."""
+        self._version = 0
+        self._by_definition: dict[str, _Served] = {}
+        self._prepared: dict[str, Mapping[str, CompiledVersion]] = {}
+        """What `prepare` has compiled, by the definition's name, until it is served so."""
+        self.waits_for_prepare = False
+        """Whether somebody calls `prepare` for every definition that changes: then large ones are served as they were
+        until it has."""
         self._resources: tuple[Resource, ...] = ()
         self._by_path: Mapping[tuple[str, str, str], Resource] = {}
         self._by_kind: Mapping[tuple[str, str], Resource] = {}
@@ -38,7 +68,7 @@ class CustomKinds:
     def version(self) -> int:
         """Changes whenever the set does."""
         self._refresh()
-        return self._seen
+        return self._version
 
     @property
     def resources(self) -> Sequence[Resource]:
@@ -54,22 +84,40 @@ class CustomKinds:
         self._refresh()
         return self._by_kind.get((api_version, kind))
 
+    async def prepare(self, crd: Object) -> bool:
+        """Compile a large definition beside the event loop, before it is served; whether there was anything to do."""
+        name = crd["metadata"]["name"]
+        if not _is_large(crd) or not _lacks(crd, self._known(name)):
+            return False
+        try:
+            self._prepared[name] = await asyncio.to_thread(compiled_versions, crd)
+        except Exception as error:  # noqa: BLE001 - whatever is odd about this definition, the others are served
+            _log.error(NOT_UNDERSTOOD, name=name, err=describe_error(error))
+            self._prepared[name] = NOTHING_COMPILED
+        self._seen = -1
+        return True
+
+    def _known(self, name: str) -> Mapping[str, CompiledVersion]:
+        served = self._by_definition.get(name)
+        return {**(served.compiled if served else NOTHING_COMPILED), **self._prepared.get(name, NOTHING_COMPILED)}
+
     def _refresh(self) -> None:
         changed = self._cache.of(DEFINITIONS).last_change
         if changed == self._seen:
             return
-        found: dict[str, tuple[int, tuple[Resource, ...]]] = {}
+        found: dict[str, _Served] = {}
         for stored in self._cache.all(DEFINITIONS):
-            known = self._by_definition.get(stored.name)
-            if known is None or known[0] != stored.revision:
-                known = (stored.revision, _understood(stored, self._convert))
-            found[stored.name] = known
+            served = self._by_definition.get(stored.name)
+            if served is None or served.revision != stored.revision:
+                served = self._served(stored, served)
+            found[stored.name] = served
         self._by_definition = found
+        self._prepared = {name: one for name, one in self._prepared.items() if name in found}
         # A kind of this server's own keeps its path.
         resources = [
             one
-            for _, several in found.values()
-            for one in several
+            for served in found.values()
+            for one in served.resources
             if (one.group, one.version, one.plural) not in BY_PATH
         ]
         resources.sort(key=lambda one: one.group)
@@ -77,14 +125,35 @@ class CustomKinds:
         self._by_path = {(one.group, one.version, one.plural): one for one in resources}
         self._by_kind = {(one.api_version, one.kind): one for one in resources}
         self._seen = changed
+        self._version += 1
+
+    def _served(self, stored: StoredObject, before: _Served | None) -> _Served:
+        crd, known = stored.object(DEFINITIONS), self._known(stored.name)
+        if not is_served(crd):
+            return _Served(stored.revision, (), NOTHING_COMPILED)
+        try:
+            if (
+                self.waits_for_prepare
+                and stored.name not in self._prepared
+                and before is not None
+                and before.resources
+                and _is_large(crd)
+                and _lacks(crd, known)
+            ):
+                return before
+            compiled = compiled_versions(crd, known)
+            resources = resources_of(crd, self._convert, compiled)
+        except Exception as error:  # noqa: BLE001 - whatever is odd about this definition, the others are served
+            _log.error(NOT_UNDERSTOOD, name=stored.name, err=describe_error(error))
+            return _Served(stored.revision, (), NOTHING_COMPILED)
+        self._prepared.pop(stored.name, None)
+        return _Served(stored.revision, resources, compiled)
 
 
-def _understood(stored: StoredObject, convert: ConvertBy) -> tuple[Resource, ...]:
-    crd = stored.object(DEFINITIONS)
-    if not is_served(crd):
-        return ()
-    try:
-        return resources_of(crd, convert)
-    except Exception as error:  # noqa: BLE001 - whatever is odd about this definition, the others are served
-        _log.error(NOT_UNDERSTOOD, name=stored.name, err=describe_error(error))
-        return ()
+def _is_large(crd: Object) -> bool:
+    return len(_encode(crd)) > LARGE_BYTES
+
+
+def _lacks(crd: Object, known: Mapping[str, CompiledVersion]) -> bool:
+    """Whether a version has to be compiled."""
+    return any(digest not in known for digest in version_digests(crd))
