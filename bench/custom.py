@@ -321,10 +321,10 @@ async def fill_custom(peer: Peer, session: aiohttp.ClientSession, sizes: argpars
         if at % 10 == 9:
             say(f"many: {(at + 1) * sizes.each:,} objects of {at + 1} kinds")
     for name, path in (("discovery", "/apis/{}/v1"), ("v3", "/openapi/v3/apis/{}/v1"), ("v2", "/openapi/v2")):
-        group, kind = f"late-{name}.{GROUP}", f"Late{name}"
-        body = json.dumps(definition(group, kind, FLAT_SCHEMA)).encode()
+        group, late = f"late-{name}.{GROUP}", f"Late{name}"
+        body = json.dumps(definition(group, late, FLAT_SCHEMA)).encode()
         await post_all(session, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", [body])
-        took[f"{name}, s"] = await until(session, path.format(group), f'"{kind}"'.encode())
+        took[f"{name}, s"] = await until(session, path.format(group), f'"{late}"'.encode())
     return took
 
 
