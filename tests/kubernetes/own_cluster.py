@@ -17,7 +17,8 @@ from kubernetes.api import Api
 from kubernetes.cluster import USERS, Cluster, Scheduler
 from kubernetes.parts import Part, wait_until
 
-START_S = 30.0
+START_S = 90.0
+"""As much as `situate up` gives a control plane: on a busy machine it may need that."""
 SECRET = 0o600
 
 

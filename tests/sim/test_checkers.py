@@ -4,12 +4,15 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from builders import node, pod
+from device_builders import claim, device, device_class, exactly, owned_by, pod_with, slice_of
+from device_builders import node as device_node
 from situate.core.changes import Change, NodeGone, NodeSeen, ObjectSeen, PodSeen
 from situate.core.config.decode import decode
 from situate.core.config.defaults import with_defaults
-from situate.core.effects import AskExtender, Bind, BindVolumes, Effect
+from situate.core.effects import AskExtender, Bind, BindClaims, BindVolumes, Effect, SetCondition
 from situate.core.engine.engine import Engine
 from situate.core.model.named import NamedObject
 from situate.sim.checkers import JUST_NOW_MS, Checkers, SchedulerStep
@@ -110,3 +113,47 @@ def test_a_gang_that_fits_only_if_equal_nodes_are_tried_in_another_order_is_not_
     missed = NodeSeen(node("large", cpu="8", memory="8Gi", pods="10", labels={"disk": "ssd"}))
     assert list(checked.checkers.after(SchedulerStep(4, 4, [missed], []))) == []
     assert checked.late(5) == ["not bound: gang default/train needs 3 more, and 3 fit"]
+
+
+def nominated_with_claim(name: str) -> tuple[PodSeen, ObjectSeen]:
+    """A pod whose status nominates n1, and the claim that it waits for."""
+    waits = pod_with(name, f"{name}-c", generated=True)
+    waits = replace(waits, status=replace(waits.status, nominated_node_name="n1"))
+    return PodSeen(waits), ObjectSeen(claim(f"{name}-c", exactly(), ownerReferences=owned_by(name)))
+
+
+def with_room_for_one() -> Checked:
+    checked = Checked(LOOKS_AT_ALL)
+    devices = ObjectSeen(slice_of("n1", device("g1"), device("g2")))
+    checked.step(0, [ObjectSeen(device_class()), NodeSeen(device_node("n1", pods="1")), devices])
+    return checked
+
+
+def test_two_nominated_pods_whose_claims_come_at_once_may_keep_each_other_out() -> None:
+    """Another scheduler nominated the node for both. The first is refused for the second's sake, and gives it up."""
+    checked = with_room_for_one()
+    (first, first_claim), (second, second_claim) = map(nominated_with_claim, "ab")
+    assert checked.step(1, [first, second]) == []
+    effects = checked.step(2, [first_claim, second_claim])
+    assert isinstance(effects[0], SetCondition)
+    assert effects[0].pod.name == "a"
+    assert [effect.pod.name for effect in effects if isinstance(effect, BindClaims)] == ["b"]
+
+
+def test_a_nominated_pod_that_waits_for_a_claim_holds_no_node() -> None:
+    checked = with_room_for_one()
+    waits, awaited = nominated_with_claim("a")
+    assert checked.step(1, [waits]) == []
+    (bind,) = checked.step(2, [PodSeen(pod("web", uid="web"))])
+    assert isinstance(bind, Bind)
+    effects = checked.step(3, [awaited])
+    assert {effect.pod.name for effect in effects if isinstance(effect, SetCondition)} == {"a"}
+
+
+def test_a_pod_that_goes_on_waiting_for_claims_that_are_there_is_found() -> None:
+    checked = with_room_for_one()
+    waits, awaited = nominated_with_claim("a")
+    checked.step(1, [waits])
+    assert "gated: default/a waits for claims, and has them all" in list(
+        checked.checkers.after(SchedulerStep(3, 2, [awaited], []))
+    )

@@ -40,6 +40,7 @@ from situate.core.place.placer import Placer
 from situate.core.place.profile import Profile
 from situate.core.place.sampling import draw_key, samples
 from situate.core.place.selecting import NOWHERE
+from situate.core.plugins.dynamic_resources import DynamicResources
 from situate.core.plugins.dynamic_resources import decide as decide_devices
 from situate.core.plugins.support.device_demand import DeviceDecision
 from situate.core.queue.queue import BACKOFF_WINDOW_MS
@@ -81,7 +82,8 @@ class Checkers:
         self.engine = engine
         self._deciding = build_frameworks(config)
         self._longest_rest_ms = config.pod_max_backoff_seconds * 1_000 + BACKOFF_WINDOW_MS
-        self.expected = ExpectedState(frozenset(self._deciding), ExtenderCalls(config.extenders, takes))
+        gating = frozenset(name for name, framework in self._deciding.items() if _gates(framework.profile))
+        self.expected = ExpectedState(frozenset(self._deciding), ExtenderCalls(config.extenders, takes), gating)
         self._now: Millis = 0
         self._binds = 0
         self._rescued = 0
@@ -104,6 +106,7 @@ class Checkers:
         yield from self._nobody_rescued()
         yield from self._ledger(step.now)
         yield from self._queue(step.now)
+        yield from self._awaiting_claims()
         if step.number % COMPARE_EVERY == 0:
             yield from self._counted()
         yield from self._not_woken(step)
@@ -359,10 +362,8 @@ class Checkers:
             if expected.find(one.ref) is None:
                 yield f"nomination: {one.ref.key} is gone, and holds {one.node}"
         counted = [ref for ref, _ in expected.nominated.values()] + [one.ref for one in state.nominations.values()]
-        waits = self.engine.queue.awaiting_claims  # whether a node is held meanwhile depends on the order of events
-        keys = {ref.key for ref in counted if not expected.leaves(ref) and ref.key not in waits}
+        keys = {ref.key for ref in counted if not expected.leaves(ref)}
         promised = {one.ref.key: one.node for one in state.nominations.values() if one.ref.key in keys}
-        expected.adopt_nominations(promised)
         due = {key: node for key, (_, node) in expected.nominated.items() if key in keys}
         if promised != due:
             yield f"nominations: {differing(promised, due)}"
@@ -399,6 +400,14 @@ class Checkers:
         for entry in queue.values():
             if expected.find(entry.ref) is None:
                 yield f"resurrected: {entry.key} {entry.ref.uid} waits, and does not exist"
+
+    def _awaiting_claims(self) -> Iterator[str]:
+        """A pod waits for claims only while it lacks one. It may be found in that state when its turn comes."""
+        expected, waits = self.expected, self.engine.queue.awaiting_claims
+        expected.awaiting_claims = {key: None for key in expected.pods if key in waits}
+        for key in expected.awaiting_claims:
+            if not expected.lacks_claims(expected.pods[key]):
+                yield f"gated: {key} waits for claims, and has them all"
 
     # -- recomputed from scratch ---------------------------------------------------------------------------------
 
@@ -498,3 +507,8 @@ class Checkers:
 def _concerns_all(change: Change) -> bool:
     is_gone = isinstance(change, ObjectGone) and isinstance(change.item, DeviceClass | ResourceSlice)
     return is_gone or isinstance(change, NodeSeen)
+
+
+def _gates(profile: Profile) -> bool:
+    """Whether pods that lack a claim for devices are gated."""
+    return any(plugin.name == DynamicResources.name for plugin in profile.filters)

@@ -30,6 +30,7 @@ from situate.core.changes import (
     VolumesBound,
     VolumesFailed,
 )
+from situate.core.devices.claims import ClaimProblemError, pod_claims
 from situate.core.effects import Bind
 from situate.core.engine.assumed_claims import AssumedClaims
 from situate.core.engine.assumed_volumes import AssumedVolumes
@@ -84,8 +85,12 @@ class PendingEviction:
 
 
 class ExpectedState:
-    def __init__(self, schedulers: frozenset[str], extender_calls: ExtenderCalls) -> None:
+    def __init__(
+        self, schedulers: frozenset[str], extender_calls: ExtenderCalls, gating: frozenset[str] = frozenset()
+    ) -> None:
+        """`gating`: the schedulers that gate a pod while a claim of its own is missing."""
         self.schedulers = schedulers
+        self.gating = gating
         self.extender_calls = extender_calls
         self.nodes: dict[str, Node] = {}
         self.pods: dict[str, Pod] = {}
@@ -95,6 +100,9 @@ class ExpectedState:
         self.assumed_claims = AssumedClaims(self.cluster)
         self.pending_binds: dict[str, PendingBind] = {}
         self.nominated: dict[str, tuple[PodRef, str]] = {}
+        self.awaiting_claims: dict[str, None] = {}
+        """The pods that are gated because a claim is missing. What their status nominates counts from the end of that.
+        """
         self.asked: dict[str, PendingEviction] = {}
         """Requested evictions, by the victim's uid."""
         self.left: dict[str, Pod] = {}
@@ -145,6 +153,17 @@ class ExpectedState:
                 pass  # not part of a simulated world
             case _:
                 self._answered(change)
+        self._claims_made()
+
+    def _claims_made(self) -> None:
+        """A pod whose claims are all there is gated no longer, and takes over the nomination that its status has."""
+        for key in list(self.awaiting_claims):
+            pod = self.pods.get(key)
+            if pod is not None and self.lacks_claims(pod):
+                continue
+            del self.awaiting_claims[key]
+            if pod is not None and pod.status.nominated_node_name and not pod.spec.node_name:
+                self.nominated.setdefault(key, (ref_of(pod), pod.status.nominated_node_name))
 
     def _answered(
         self,
@@ -223,8 +242,11 @@ class ExpectedState:
                 self._give_back(ref_of(pod))
         elif pod.metadata.deletion_timestamp is not None:
             self._release(key)  # it cannot be bound any more
-        elif known is None and pod.status.nominated_node_name and self.is_ours(pod):
-            self.nominated[key] = (ref_of(pod), pod.status.nominated_node_name)
+        elif known is None and self.is_ours(pod):
+            if self.lacks_claims(pod):
+                self.awaiting_claims[key] = None
+            elif pod.status.nominated_node_name:
+                self.nominated[key] = (ref_of(pod), pod.status.nominated_node_name)
 
     def _pod_gone(self, ref: PodRef) -> None:
         known = self.pods.get(ref.key)
@@ -233,6 +255,7 @@ class ExpectedState:
         self.left[ref.uid] = self.pods.pop(ref.key)
         self._forget(ref.key)
         self.nominated.pop(ref.key, None)
+        self.awaiting_claims.pop(ref.key, None)
         self.asked.pop(ref.uid, None)
         self.attempts.pop(ref.uid, None)
         self.rejected.pop(ref.uid, None)
@@ -348,15 +371,6 @@ class ExpectedState:
         else:
             self.nominated.pop(ref.key, None)
 
-    def adopt_nominations(self, promised: Mapping[str, str]) -> None:
-        """A pod that waited for its claims takes over the nomination that another scheduler wrote meanwhile."""
-        for key, node in promised.items():
-            pod = self.pods.get(key)
-            if key in self.nominated or pod is None or not pod.spec.resource_claims:
-                continue
-            if pod.status.nominated_node_name == node:
-                self.nominated[key] = (ref_of(pod), node)
-
     def gave_up(self, ref: PodRef) -> None:
         """The scheduler reported a failure: the pod holds nothing any more."""
         pending = self.pending_binds.get(ref.key)
@@ -381,6 +395,16 @@ class ExpectedState:
         """Whether the pod is being deleted: the scheduler may then forget it."""
         pod = self.find(ref)
         return pod is not None and pod.metadata.deletion_timestamp is not None
+
+    def lacks_claims(self, pod: Pod) -> bool:
+        """Whether a pod must wait for claims before it is queued."""
+        if not pod.spec.resource_claims or pod.spec.scheduler_name not in self.gating:
+            return False
+        try:
+            pod_claims(pod, self.cluster.objects.devices.claims)
+        except ClaimProblemError:
+            return True
+        return False
 
     def in_doubt(self) -> bool:
         """Whether a pod that is being deleted is or was nominated: it may count or not."""

@@ -25,6 +25,7 @@ from situate.loop.scheduling.port import (
     ExtendedStatus,
     ProtectClaim,
     ReserveClaim,
+    UnreserveClaim,
 )
 from situate.server.requests import Object
 
@@ -404,6 +405,26 @@ def test_a_pod_that_is_not_bound_leaves_its_claims_with_their_devices_and_other_
         world.performer.perform([UnreserveClaims(effect.pod, ("gpu",))])
         await world.quiet()
         assert (given(world), users(world)) == (["g"], ["other"])
+
+    play(opener, scenario)
+
+
+@in_both_worlds
+def test_a_claim_that_cannot_be_given_back_keeps_no_other_from_it(opener: Opener) -> None:
+    async def scenario(world: PortWorld) -> None:
+        ref = await world.add_pod()
+        names = ("gpu", "second")
+        uids = [await world.add_resource_claim(name) for name in names]
+        effect = BindClaims(
+            ref, "n1", 1, tuple(ClaimToBind(n, uid, allocation(n)) for n, uid in zip(names, uids, strict=True))
+        )
+        world.performer.perform([effect])
+        await world.answers()
+        assert users(world, "second") == ["web"]
+        lose(world, UnreserveClaim, claims.TRIES, done=False)
+        world.performer.perform([UnreserveClaims(ref, names)])
+        await world.quiet()
+        assert (users(world), users(world, "second")) == (["web"], [])
 
     play(opener, scenario)
 

@@ -16,10 +16,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final
+from typing import Final, TypeAlias
 from uuid import uuid4
 
 from situate.core.changes import ClaimsBound, ClaimsFailed, PodRef
@@ -73,6 +73,9 @@ NO_MAPPINGS: Final = "nil or empty request mappings, no update of pod {} Extende
 OVERTAKEN: Final = "the pod is decided again"
 
 _log = Log(__name__)
+
+_Needed: TypeAlias = Callable[[ResourceClaim], ClaimWrite | None]
+"""What has to be written to give a claim back as it is; None: nothing."""
 
 
 @dataclass(slots=True, eq=False)
@@ -134,8 +137,8 @@ class ClaimBinder:
         self._created: OrderedDict[str, str] = OrderedDict()
         """By the pod's uid: the claim for its extended resources, if it was created or may have been."""
         self._salt = salt or uuid4().hex
-        self._early: dict[tuple[str, str], tuple[PodRef, Callable[[], Awaitable[None]]]] | None = None
-        """By the pod's uid and the claim's name: what to take back when it is late enough; None: that is now."""
+        self._early: dict[tuple[str, str], tuple[PodRef, _Needed]] | None = None
+        """By the pod's uid and the claim's name: what to give back when it is late enough; None: that is now."""
         if settled_s:
             self._early = {}
             asyncio.get_running_loop().call_later(settled_s, self._settled)
@@ -164,17 +167,14 @@ class ClaimBinder:
 
     def unreserve(self, effect: UnreserveClaims) -> None:
         """The pod is not bound after all. Returns at once."""
-        self._attempts.give_up(effect.pod.uid)
-        self._overtake(effect.pod.uid)
-        if self._early is None:
-            self._put_back(effect.pod, partial(self._unreserve, effect))
-            return
-        pod, created = effect.pod, self._created.pop(effect.pod.uid, "")
+        pod = effect.pod
+        self._attempts.give_up(pod.uid)
+        self._overtake(pod.uid)
         for name in effect.claims:
             if name:
-                self._early[pod.uid, name] = pod, partial(self._give_back, pod, name, partial(unreserved, pod))
-            elif created:
-                self._early[pod.uid, created] = pod, partial(self._give_back, pod, created, partial(deleted, pod))
+                self._give_back(pod, name, partial(unreserved, pod))
+            elif created := self._created.pop(pod.uid, ""):
+                self._give_back(pod, created, partial(deleted, pod))
 
     def _overtake(self, uid: str) -> None:
         """Wait no longer for the devices of an earlier attempt."""
@@ -184,11 +184,9 @@ class ClaimBinder:
 
     def release(self, effect: ReleaseClaim) -> None:
         """Take back the devices of a claim. Returns at once."""
-        give_back = partial(self._release, effect)
-        if self._early is None:
-            self._put_back(effect.pod, give_back)
-        else:
-            self._early[effect.pod.uid, effect.claim] = effect.pod, give_back
+        pod = effect.pod
+        needed = partial(deleted, pod) if effect.delete else partial(deallocated, pod, effect.uid)
+        self._give_back(pod, effect.claim, needed)
 
     def _keep(self, effect: BindClaims) -> None:
         """The pod can use its claims after all."""
@@ -198,19 +196,21 @@ class ClaimBinder:
 
     def _settled(self) -> None:
         early, self._early = self._early, None
-        for pod, give_back in (early or {}).values():
-            self._put_back(pod, give_back)
+        for (_, name), (pod, needed) in (early or {}).items():
+            self._give_back(pod, name, needed)
 
-    def _put_back(self, pod: PodRef, give_back: Callable[[], Awaitable[None]]) -> None:
-        """Have something given back, if that may be written. Nobody waits for an answer."""
+    def _give_back(self, pod: PodRef, name: str, needed: _Needed) -> None:
+        """Have a claim given back once it is late enough, if it may be written then. Nobody waits for an answer."""
 
         async def run() -> None:
             try:
-                await give_back()
+                await self._write_needed(pod, name, needed)
             except ClaimError as error:
-                _log.warning("A claim could not be given back", pod=pod.key, err=str(error))
+                _log.warning("A claim could not be given back", pod=pod.key, claim=name, err=str(error))
 
-        if not self._attempts.refusal:
+        if self._early is not None:
+            self._early[pod.uid, name] = pod, needed
+        elif not self._attempts.refusal:
             self._attempts.put(pod, run, lambda _problem: None)
 
     def _end(self, effect: BindClaims, problem: str = "", found: Mapping[str, ResourceClaim] | None = None) -> None:
@@ -415,24 +415,7 @@ class ClaimBinder:
 
     # -- giving back -------------------------------------------------------------------------------------------------
 
-    async def _unreserve(self, effect: UnreserveClaims) -> None:
-        """Raises ClaimError."""
-        pod = effect.pod
-        for name in effect.claims:
-            if name:
-                await self._give_back(pod, name, partial(unreserved, pod))
-            elif created := self._created.pop(pod.uid, ""):
-                await self._give_back(pod, created, partial(deleted, pod))
-
-    async def _release(self, effect: ReleaseClaim) -> None:
-        """Raises ClaimError."""
-        pod = effect.pod
-        if effect.delete:
-            await self._give_back(pod, effect.claim, partial(deleted, pod))
-        else:
-            await self._give_back(pod, effect.claim, partial(deallocated, pod, effect.uid))
-
-    async def _give_back(self, pod: PodRef, name: str, needed: Callable[[ResourceClaim], ClaimWrite | None]) -> None:
+    async def _write_needed(self, pod: PodRef, name: str, needed: _Needed) -> None:
         """Write what a claim needs, until it needs nothing. Raises ClaimError.
 
         The pod is read each time: what the engine knows may be older than a bind by another scheduler, or by the one

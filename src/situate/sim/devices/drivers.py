@@ -1,6 +1,7 @@
 """Drivers: publish the pools of nodes and pools for several nodes, replace them, withdraw them, and make devices ready.
 
-A pool is replaced slice by slice, so for a while it is incomplete, or two generations of it exist.
+A pool is replaced slice by slice, so for a while it is incomplete, or two generations of it exist. Some drivers give
+up in the middle: the slices of the new generation go again, and the one before counts as before.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from situate.sim.workload import ZONES
 SLICE_MS: Final = (0, 400)
 """The time between two slices of a pool."""
 STUCK_MS: Final = (5_000, 40_000)
-"""How long a driver may stop in the middle."""
+"""How long a driver may stop in the middle, or wait before it gives up."""
 ACT_MS: Final = (300, 4_000)
 WIDE: Final[tuple[Reach, ...]] = ("zone", "all", "each")
 READY_MS: Final = (50, 8_000)
@@ -43,7 +44,10 @@ READY_MS: Final = (50, 8_000)
 class Drivers:
     """Runs until `stopped`; then it only finishes what it began, and makes devices ready."""
 
-    def __init__(self, timeline: Timeline, rng: Random, store: ObjectStore, server: ClaimServer) -> None:
+    def __init__(
+        self, timeline: Timeline, rng: Random, store: ObjectStore, server: ClaimServer, giving_up: Random
+    ) -> None:
+        """`giving_up`: the random source of which replacements are given up."""
         self.stopped = False
         self._timeline = timeline
         self._rng = rng
@@ -60,6 +64,8 @@ class Drivers:
         self._stuck = rng.choice((0.0, 0.1))
         self._changes = rng.choice((0.0, 0.3, 1.0))
         self._extended = rng.random() < 0.6
+        self._giving_up = giving_up
+        self._gives_up = giving_up.choice((0.0, 0.2))
         self._told: dict[str, None] = {}
         """The claims whose late devices were noticed."""
 
@@ -110,22 +116,39 @@ class Drivers:
     def _publish(self, plan: DevicePoolPlan) -> None:
         """Write the slices of a new generation one by one, and delete those of the one before."""
         pool = (plan.driver, plan.name)
+        before = self._pools.get(pool)
         self._pools[pool] = plan
         self._busy[pool] = None
         generation = self._generations[pool] = self._generations.get(pool, 0) + 1
         old = self._slices(pool)
         steps: list[Callable[[], None]] = [_later(self._store.put_other, one) for one in plan.slices(generation)]
         removals: list[Callable[[], None]] = [_later(self._store.drop_other, one) for one in old]
-        steps = [*removals, *steps] if self._rng.random() < 0.3 else [*steps, *removals]
-        self._go_on(pool, steps)
+        removes_first = self._rng.random() < 0.3
+        if before is not None and old and not removes_first and self._giving_up.random() < self._gives_up:
+            written = self._giving_up.randint(1, len(steps))
+            undone = [_later(self._store.drop_other, one) for one in plan.slices(generation)[:written]]
+            undo = _later(self._go_on, pool, [*undone, _later(self._back_to, before, generation - 1)])
+            later = _later(self._timeline.after, self._giving_up.randint(*STUCK_MS), undo)
+            self._go_on(pool, steps[:written], later)
+            return
+        self._go_on(pool, [*removals, *steps] if removes_first else [*steps, *removals])
 
-    def _go_on(self, pool: tuple[str, str], steps: list[Callable[[], None]]) -> None:
+    def _back_to(self, plan: DevicePoolPlan, generation: int) -> None:
+        pool = (plan.driver, plan.name)
+        self._pools[pool], self._generations[pool] = plan, generation
+
+    def _go_on(
+        self, pool: tuple[str, str], steps: list[Callable[[], None]], then: Callable[[], None] | None = None
+    ) -> None:
         if not steps:
-            self._busy.pop(pool, None)
+            if then is None:
+                self._busy.pop(pool, None)
+            else:
+                then()
             return
         steps[0]()
         stuck = not self.stopped and self._rng.random() < self._stuck
-        self._timeline.after(self._rng.randint(*(STUCK_MS if stuck else SLICE_MS)), self._go_on, pool, steps[1:])
+        self._timeline.after(self._rng.randint(*(STUCK_MS if stuck else SLICE_MS)), self._go_on, pool, steps[1:], then)
 
     def _withdraw(self, pool: tuple[str, str]) -> None:
         if pool in self._busy:

@@ -50,7 +50,7 @@ def draw_devices(
 ) -> DeviceWorld:
     server = ClaimServer(timeline, store)
     users = DeviceUsers(timeline, rng("device users"), server, faults)
-    drivers = Drivers(timeline, rng("drivers"), store, server)
+    drivers = Drivers(timeline, rng("drivers"), store, server, rng("drivers that give up"))
     controller = ClaimController(timeline, rng("claim controller"), store, server, users.templates)
     checker = DeviceChecker(timeline, store, server, writer, wrong)
     checker.guarded = rng("claim server").random() < 0.5
