@@ -271,7 +271,7 @@ fuzz-server: $(VENV)/.ready-dev  ## Send a whole control plane COUNT objects of 
 
 # What is built and copied for the suites: two programs of 100 MB, and sources. All clones share it.
 JUDGES_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/situate-judges
-judges: $(VENV)/.ready-dev  ## Run Kubernetes' own suites against our API server, and print what is left (needs Go): make judges SUITE=conformance ONLY=Deployment
+judges: $(VENV)/.ready-dev  ## Run Kubernetes' own suites, and operators', against our API server, and print what is left (needs Go): make judges SUITE=conformance ONLY=Deployment
 	@JUDGES_CACHE=$(JUDGES_CACHE) PYTHONPATH=tests $(BIN)/python -m kubernetes.judges $(addprefix --suite ,$(SUITE)) $(addprefix --only ,$(ONLY))
 
 .PHONY: judges

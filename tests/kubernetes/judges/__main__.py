@@ -7,14 +7,22 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable, Sequence
 
 from kubernetes.judges.common import BUILD, Outcome
 from kubernetes.judges.conformance import conformance
-from kubernetes.judges.controller_runtime import controller_runtime
+from kubernetes.judges.controller_runtime import CONTROLLER_RUNTIME
 from kubernetes.judges.kubectl import kubectl
 from kubernetes.judges.left import differences, read_left
+from kubernetes.judges.operators import JOBSET, LWS
 
-SUITES = {"conformance": conformance, "kubectl": kubectl, "controller-runtime": controller_runtime}
+SUITES: dict[str, Callable[[Sequence[str]], Outcome]] = {
+    "conformance": conformance,
+    "kubectl": kubectl,
+    "controller-runtime": CONTROLLER_RUNTIME.run,
+    "jobset": JOBSET.run,
+    "lws": LWS.run,
+}
 
 
 def main() -> int:

@@ -10,6 +10,8 @@ from kubernetes.judges.common import Outcome
 
 FILE = Path(__file__).with_name("left.json")
 NEEDS_A_KUBELET = "Needs a real kubelet: containers with logs and exec, or a network of pods."
+RACES = "Races"
+"""With this, the reason of a spec begins that fails or passes by chance, on kube-apiserver too."""
 
 
 def read_left() -> dict[str, dict[str, str]]:
@@ -24,4 +26,5 @@ def differences(outcome: Outcome, left: Mapping[str, str]) -> Iterator[str]:
         if name not in left:
             yield f"fails: {name}: {reason}"
     for name in sorted(left.keys() & outcome.passed):
-        yield f"passes now, and is in {FILE.name}: {name}"
+        if not left[name].startswith(RACES):
+            yield f"passes now, and is in {FILE.name}: {name}"

@@ -49,11 +49,19 @@ def ruled(rules: list[dict[str, Any]], **properties: Any) -> dict[str, Any]:
             "spec: Invalid value: failed rule: has(self.x__dash__y) && self.list.all(one, one.size() < 3)",
             id="escaped names, and lists",
         ),
+        pytest.param(
+            {"rule": "!has(self.namespace) || self.namespace == self.__namespace__ && size(self.namespace) == 0"},
+            {"namespace": "a"},
+            "spec: Invalid value: failed rule: !has(self.namespace)"
+            " || self.namespace == self.__namespace__ && size(self.namespace) == 0",
+            id="a reserved word after a dot, escaped or as it is",
+        ),
     ],
 )  # fmt: skip
 def test_a_rule_refuses_an_object(rule: dict[str, Any], spec: dict[str, Any], expected: str) -> None:
     async def story(world: World) -> None:
-        properties = {"a": NUMBER, "b": NUMBER, "x-y": TEXT, "list": {"type": "array", "items": TEXT}}
+        items = {"type": "array", "items": TEXT}
+        properties = {"a": NUMBER, "b": NUMBER, "x-y": TEXT, "namespace": TEXT, "list": items}
         resource = await world.define(definition(ruled([rule], **properties)))
         assert await refusal(world.create(resource, thing(spec=spec))) == (422, [expected])
 

@@ -232,6 +232,19 @@ def test_a_configuration_has_a_limit() -> None:
     assert refused.value.status == 413
 
 
+def test_a_definition_may_have_more_values_because_its_schemas_name_all_fields_of_a_kind() -> None:
+    version, kind = "apiextensions.k8s.io/v1", "CustomResourceDefinition"
+
+    def definition(count: int) -> Json:
+        labels = {str(number): "" for number in range(count)}
+        return {"apiVersion": version, "kind": kind, "metadata": {"name": "d", "labels": labels}}
+
+    me = FieldWriter("me", version, kind, NOW, "")
+    assert len(applied(None, definition(12_000), me)["metadata"]["labels"]) == 12_000
+    with pytest.raises(PatchError, match="The allowed maximum fields in an applied configuration is 32768"):
+        applied(None, definition(32_769), me)
+
+
 @pytest.mark.parametrize(
     "config, message",
     [

@@ -61,6 +61,10 @@ BEFORE_FIRST_APPLY: Final = "before-first-apply"
 KUBECTL: Final = "kubectl"
 MAX_FIELDS: Final = 10_000
 """Values in a configuration, at all depths: each costs ten microseconds, and its size again in the store."""
+MAX_DEFINITION_FIELDS: Final = 32_768
+"""The same in a CustomResourceDefinition, whose schemas have several values for each field of a kind: as many as in any
+body. Administrators write them, and rarely."""
+DEFINITION: Final = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
 TOO_MANY_FIELDS: Final = "The allowed maximum fields in an applied configuration is {limit}, got {count}"
 MAX_NAMED: Final = 1_000
 """Conflicts that an error names."""
@@ -200,8 +204,9 @@ def _check(config: Json, writer: FieldWriter) -> None:
         raise PatchError("metadata must be an object")
     if metadata.get("managedFields") is not None:
         raise PatchError("metadata.managedFields must be nil")
-    if (count := size(config)) > MAX_FIELDS:
-        raise PatchError(TOO_MANY_FIELDS.format(limit=MAX_FIELDS, count=count), TOO_LARGE)
+    limit = MAX_DEFINITION_FIELDS if named == DEFINITION else MAX_FIELDS
+    if (count := size(config)) > limit:
+        raise PatchError(TOO_MANY_FIELDS.format(limit=limit, count=count), TOO_LARGE)
 
 
 def _apply(live: Json | None, config: Json, owners: Owners, writer: FieldWriter) -> tuple[Json, dict[OwnerId, Fields]]:

@@ -44,13 +44,13 @@ Fields = dict[str, Mapping[str, CelType]]
 """The fields of struct types, by the types' names."""
 
 
-def escaped(name: str) -> str | None:
-    """A property as an expression names it; None if it cannot."""
+def spellings(name: str) -> tuple[str, ...]:
+    """How an expression may write a property; empty if it cannot. A reserved word may also follow a dot as it is."""
     if name in RESERVED:
-        return f"__{name}__"
+        return f"__{name}__", name
     if not _NAME.fullmatch(name):
-        return None
-    return re.sub(r"__|[./-]", lambda match: _ESCAPES[match.group()], name)
+        return ()
+    return (re.sub(r"__|[./-]", lambda match: _ESCAPES[match.group()], name),)
 
 
 _SCALARS: Final = {"integer": INT, "number": DOUBLE, "boolean": BOOL}
@@ -77,10 +77,10 @@ def declared_type(schema: Structural, path: str, fields: Fields, *, is_resource:
 def _struct(schema: Structural, path: str, fields: Fields, *, is_resource: bool) -> CelType:
     own: dict[str, CelType] = {}
     for name, inner in schema.properties.items():
-        known = escaped(name)
-        kind = declared_type(inner, f"{path}.{known}", fields, is_resource=inner.embedded)
-        if known is not None and kind is not None:
-            own[known] = kind
+        known = spellings(name)
+        kind = declared_type(inner, f"{path}.{known[0] if known else None}", fields, is_resource=inner.embedded)
+        if kind is not None:
+            own |= dict.fromkeys(known, kind)
     if is_resource or schema.embedded:
         fields[f"{path}.metadata"] = _METADATA
         own |= {"apiVersion": STRING, "kind": STRING, "metadata": struct(f"{path}.metadata")}
@@ -97,11 +97,11 @@ def to_value(value: Any, schema: Structural | None, *, is_resource: bool = False
     if isinstance(value, dict):
         if schema.additional is not None:
             return StringMap({name: to_value(inner, schema.additional) for name, inner in value.items()})
-        names = {
-            known: to_value(inner, schema.properties.get(name), is_resource=schema.properties[name].embedded)
-            for name, inner in value.items()
-            if name in schema.properties and (known := escaped(name)) is not None
-        }
+        names: dict[str, Value] = {}
+        for name, inner in value.items():
+            if name in schema.properties and (known := spellings(name)):
+                read = to_value(inner, schema.properties[name], is_resource=schema.properties[name].embedded)
+                names |= dict.fromkeys(known, read)
         if is_resource or schema.embedded:
             names |= {name: value[name] for name in ("apiVersion", "kind") if name in value}
             meta = value.get("metadata") or {}
