@@ -28,8 +28,10 @@ def node(version: int = 1, ready: str = "True", beat: str = "1", **spec: Any) ->
     return msgspec.json.encode({"metadata": meta, "spec": spec, "status": {"conditions": conditions}})
 
 
-def pod(on: str = "n", phase: str = "Running") -> bytes:
+def pod(on: str = "n", phase: str = "Running", *, deleted: bool = False) -> bytes:
     meta = {"name": "p", "namespace": "default", "uid": "up", "resourceVersion": "2"}
+    if deleted:
+        meta["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     return msgspec.json.encode({"metadata": meta, "spec": {"nodeName": on}, "status": {"phase": phase}})
 
 
@@ -235,3 +237,13 @@ def test_an_outage_stops_what_was_decided_before_it() -> None:
         assert len(lives.asked) > 2, "it is decided again, and done"
 
     story(told)
+
+
+def test_pods_without_a_node_whose_deletion_was_begun_are_counted() -> None:
+    view = ControllerCache([NODES, PODS], KUBERNETES)
+    assert view.heartbeats is not None
+    for made, counted in ((pod(on=""), 0), (pod(on="", deleted=True), 1), (pod(on="", deleted=True), 1)):
+        view.put(PODS, made, 0)
+        assert view.heartbeats.stranded == counted
+    view.drop(PODS, "default", "p", 9, 0)
+    assert view.heartbeats.stranded == 0

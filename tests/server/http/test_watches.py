@@ -32,9 +32,10 @@ def test_a_watch_tells_what_is_there_and_what_happens() -> None:
             )
             await here.ask("POST", PODS, pod("b"))
             await here.ask("DELETE", f"{PODS}/a?gracePeriodSeconds=0")
-            told_ = await events(line, 2)
+            told_ = await events(line, 3)
             assert [(one["type"], one["object"]["metadata"]["name"]) for one in told_] == [
                 ("ADDED", "b"),
+                ("MODIFIED", "a"),
                 ("DELETED", "a"),
             ]
 

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from server.registry.stories import (
     ANN,
     CONFIG_MAP,
@@ -109,6 +111,24 @@ def test_a_pod_without_a_node_or_without_grace_goes_at_once() -> None:
         await world.create(pod("b", node="n"))
         assert (await delete(world, POD, "a")).gone
         assert (await delete(world, POD, "b", grace_s=0)).gone
+
+    tell(story)
+
+
+@pytest.mark.parametrize("made, grace_s", [(pod("a"), None), (pod("a", node="n"), 0)])
+def test_a_pod_that_goes_at_once_is_marked_first(made: Object, grace_s: int | None) -> None:
+    async def story(world: World) -> None:
+        watching = await world.watch(POD)
+        await world.create(made)
+        assert (await delete(world, POD, "a", grace_s=grace_s, dry_run=True)).gone
+        gone = await delete(world, POD, "a", grace_s=grace_s)
+        assert await heard(watching, 1) == [("ADDED", "a")]
+        seen = [await anext(watching), await anext(watching)]
+        assert [event.type for event in seen] == ["MODIFIED", "DELETED"]
+        told = [event.stored.object(POD)["metadata"] for event in seen if event.stored is not None]
+        for metadata in (*told, metadata_of(gone, POD)):
+            assert metadata["deletionGracePeriodSeconds"] == 0
+            assert metadata["deletionTimestamp"] == "2026-01-02T12:00:00Z"
 
     tell(story)
 

@@ -89,6 +89,7 @@ def test_what_happens_is_told_in_order_once_and_not_before_the_cache_has_it() ->
             ("PodSeen", "a"),
             ("ObjectSeen", "Service s"),
             ("ObjectGone", "Service s"),
+            ("PodSeen", "a"),
             ("PodGone", "a"),
             ("NodeGone", "n1"),
         ]

@@ -24,6 +24,11 @@ def is_finished(pod: ManagedPod) -> bool:
     return pod.status.phase in _FINISHED
 
 
+def is_stranded(pod: ManagedPod) -> bool:
+    """Being deleted, and without a node whose agent could end it: the server stopped between the mark and the end."""
+    return pod.metadata.deletion_timestamp is not None and not pod.spec.node_name
+
+
 def is_active(pod: ManagedPod) -> bool:
     """Neither finished nor being deleted."""
     return pod.metadata.deletion_timestamp is None and pod.status.phase not in _FINISHED

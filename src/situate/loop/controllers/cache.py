@@ -29,7 +29,7 @@ from situate.core.reconcile.nodes.eviction import is_at_risk
 from situate.core.reconcile.nodes.fencing import PROMISE, NodeProfile
 from situate.core.reconcile.nodes.heartbeats import Heartbeats
 from situate.core.reconcile.objects import KINDS, ObjectIndex
-from situate.core.reconcile.pods import is_finished
+from situate.core.reconcile.pods import is_finished, is_stranded
 from situate.core.reconcile.table import CONTROLLERS, concerned_by_change, concerned_by_node, concerns_zones
 from situate.loop.controllers.pod_specs import PodDecoder
 
@@ -340,6 +340,7 @@ class ControllerCache:
         self, heartbeats: Heartbeats, old: ManagedPod | None, new: ManagedPod | None, now: Millis
     ) -> list[Task]:
         heartbeats.finished += (new is not None and is_finished(new)) - (old is not None and is_finished(old))
+        heartbeats.stranded += (new is not None and is_stranded(new)) - (old is not None and is_stranded(old))
         if new is None or not is_at_risk(new, self.objects):
             return []
         if self.objects.get(ManagedNode, "", new.spec.node_name) is None:

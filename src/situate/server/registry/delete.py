@@ -1,7 +1,8 @@
 """Deletes an object: at once, or by marking it as terminating.
 
 A terminating object stays for its grace period (a pod until its node reports the end) and while it has finalizers. The
-propagation policy adds one: orphan or foregroundDeletion.
+propagation policy adds one: orphan or foregroundDeletion. A pod is marked even if it goes at once: controllers wait for
+the mark. If the server stops before the pod is gone, the clean-up of nodes and pods deletes it.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ from situate.server.registry.unreadable import UnreadableObject
 from situate.server.registry.user_admission import AdmissionRequest, delete_options
 from situate.server.registry.warning import warn
 from situate.server.requests import Caller, DeleteOptions, ListOptions, Object, Target
-from situate.server.resources import Resource
+from situate.server.resources import BY_KIND, Resource
 
+POD: Final = BY_KIND["v1", "Pod"]
 ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
 TERMINATING: Final = "Terminating"
 OTHER_UID: Final = (
@@ -79,8 +81,18 @@ async def _delete_once(
     terminating = _terminating(context, target.resource, old, options)
     if terminating is old:
         return DeleteResult(stored, gone=False)
+    if terminating is None and not options.dry_run and _is_marked_first(target.resource, old):
+        mark = _mark_terminating(context, target.resource, old, [], 0)
+        marked = await commit(context, target, stored.name, stored, old, mark, dry_run=False)
+        if isinstance(marked, Conflicted):
+            return marked
+        stored, old = marked, marked.object(target.resource)
     done = await commit(context, target, stored.name, stored, old, terminating, options.dry_run)
     return done if isinstance(done, Conflicted) else DeleteResult(done, gone=terminating is None)
+
+
+def _is_marked_first(resource: Resource, old: Object) -> bool:
+    return resource is POD and "deletionTimestamp" not in old["metadata"]
 
 
 async def _admit(context: RegistryContext, target: Target, old: Object, caller: Caller, options: DeleteOptions) -> None:

@@ -36,6 +36,15 @@ def test_pods_are_not_looked_through_while_there_are_few() -> None:
     assert clean_up(Untouched(), seen(), LATE).effects == ()
 
 
+def test_a_pod_without_a_node_whose_deletion_was_begun_is_deleted() -> None:
+    heartbeats = seen()
+    heartbeats.stranded = 1
+    pods = [pod("waits", on=""), pod("marked", on="", deleted=True), pod("stops", deleted=True)]
+    (effect,) = clean_up(ObjectIndex(pods), heartbeats, LATE).effects
+    assert isinstance(effect, DeleteObject)
+    assert (effect.ref.name, effect.grace_s) == ("marked", 0)
+
+
 def test_a_lease_goes_when_its_node_is_gone_and_nobody_renews_it() -> None:
     heartbeats = seen(node("stays"))
     for name in ("stays", "gone"):

@@ -1,4 +1,4 @@
-"""Deletes old finished pods, and leases of deleted nodes.
+"""Deletes old finished pods, pods without a node whose deletion was begun and not ended, and leases of deleted nodes.
 
 The NodeSnapshot of a deleted node goes with its last pod, in the same transaction.
 """
@@ -14,7 +14,7 @@ from situate.core.reconcile.api_values import SECOND
 from situate.core.reconcile.effects import BURST, DeleteObject, ObjectRef, ReconcileResult, ResultBuilder
 from situate.core.reconcile.nodes.heartbeats import Heartbeats
 from situate.core.reconcile.objects import ObjectLister, ref_of
-from situate.core.reconcile.pods import is_finished
+from situate.core.reconcile.pods import is_finished, is_stranded
 
 PERIOD_MS: Final[Millis] = 20 * SECOND
 LEASES: Final = "kube-node-lease"
@@ -25,6 +25,7 @@ def clean_up(objects: ObjectLister, heartbeats: Heartbeats, now: Millis) -> Reco
     result = ResultBuilder()
     result.requeue(now + PERIOD_MS)
     _finished(objects, heartbeats, result)
+    _stranded(objects, heartbeats, result)
     _leases(objects, heartbeats, now, result)
     return result.done()
 
@@ -37,6 +38,13 @@ def _finished(objects: ObjectLister, heartbeats: Heartbeats, result: ResultBuild
     many = min(len(ended) - heartbeats.profile.finished_pods, BURST)
     for pod in sorted(ended, key=_age)[: max(many, 0)]:
         result.effects.append(DeleteObject(ref_of(pod), grace_s=0))
+
+
+def _stranded(objects: ObjectLister, heartbeats: Heartbeats, result: ResultBuilder) -> None:
+    """As for finished pods, they are listed only if there are some."""
+    if heartbeats.stranded:
+        found = [pod for pod in objects.among(ManagedPod) if is_stranded(pod)]
+        result.effects += [DeleteObject(ref_of(pod), grace_s=0) for pod in found[:BURST]]
 
 
 def _age(pod: ManagedPod) -> tuple[bool, str, str, str]:

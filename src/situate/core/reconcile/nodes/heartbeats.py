@@ -31,13 +31,15 @@ class ObservedLease(NamedTuple):
 class Heartbeats:
     """`since`: all renewals were seen since then; None: they are not seen, and no node is judged."""
 
-    __slots__ = ("_absent", "_heard", "_leases", "_taken", "_up", "finished", "profile", "since")
+    __slots__ = ("_absent", "_heard", "_leases", "_taken", "_up", "finished", "profile", "since", "stranded")
 
     def __init__(self, profile: NodeProfile) -> None:
         self.profile = profile
         self.since: Millis | None = None
         self.finished = 0
         """The number of finished pods."""
+        self.stranded = 0
+        """The number of pods that are being deleted and have no node."""
         self._leases: dict[str, ObservedLease] = {}
         self._heard: dict[str, Millis] = {}
         self._absent: dict[str, Millis] = {}
