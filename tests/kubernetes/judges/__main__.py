@@ -10,11 +10,17 @@ import sys
 
 from kubernetes.judges.common import BUILD, Outcome
 from kubernetes.judges.conformance import conformance
+from kubernetes.judges.conformance_kubelet import conformance_kubelet
 from kubernetes.judges.controller_runtime import controller_runtime
 from kubernetes.judges.kubectl import kubectl
 from kubernetes.judges.left import differences, read_left
 
-SUITES = {"conformance": conformance, "kubectl": kubectl, "controller-runtime": controller_runtime}
+SUITES = {
+    "conformance": conformance,
+    "conformance-kubelet": conformance_kubelet,
+    "kubectl": kubectl,
+    "controller-runtime": controller_runtime,
+}
 
 
 def main() -> int:
