@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from kubernetes.cluster import answers
 from kubernetes.judges import pod_images, pod_network
 from kubernetes.judges.common import PARTS, JudgeError
 from kubernetes.judges.planes import plane
@@ -18,6 +19,7 @@ from kubernetes.parts import Part, wait_until
 
 NODE = "real"
 DNS_ADDRESS = "10.96.0.10"
+PROXY_PORT = 10256
 READY_S = 240.0
 DNS = Path(__file__).with_name("coredns.yaml")
 KUBELET = {
@@ -42,10 +44,9 @@ def node_plane(home: Path, proxy: Path, images: Sequence[Path]) -> Iterator[OwnC
             runtime.load(archive)
         resolver = home / "resolv.conf"
         resolver.write_text("")
-        made = [sys.executable, "-m", "situate", "token", "create", "--dir", str(cluster.home)]
-        token = subprocess.run(made, capture_output=True, text=True, check=True).stdout
         bootstrap = home / "bootstrap.kubeconfig"
-        bootstrap.write_text(token)
+        made = [sys.executable, "-m", "situate", "token", "create", "--dir", str(cluster.home)]
+        bootstrap.write_text(subprocess.run(made, capture_output=True, text=True, check=True).stdout)
         kubelet = Kubelet(
             home / "k",
             runtime,
@@ -59,7 +60,7 @@ def node_plane(home: Path, proxy: Path, images: Sequence[Path]) -> Iterator[OwnC
         with kubelet:
             try:
                 cluster.wait_for_nodes(1, READY_S)
-                forwarding.start()
+                forwarding.start(lambda: answers(f"http://127.0.0.1:{PROXY_PORT}/livez"), READY_S)
                 _apply(cluster, DNS.read_text().replace("IMAGE", pod_images.COREDNS))
                 wait_until(lambda: _has_dns(cluster), "CoreDNS to be ready", READY_S)
                 yield cluster
@@ -68,11 +69,15 @@ def node_plane(home: Path, proxy: Path, images: Sequence[Path]) -> Iterator[OwnC
 
 
 def _proxy(home: Path, cluster: OwnCluster, program: Path) -> Part:
-    """As a process beside the kubelet. The limits of connection tracking are the machine's, and stay as they are."""
-    command: list[str | Path] = [program, "--kubeconfig", cluster.kubeconfig, "--hostname-override", NODE]
+    """As a process beside the kubelet, with the rights that Kubernetes gives its user and no others.
+
+    The limits of connection tracking are the machine's, and stay as they are.
+    """
+    kubeconfig = cluster.kubeconfig_for(cluster.tokens["system:kube-proxy"], name="kube-proxy")
+    command: list[str | Path] = [program, "--kubeconfig", kubeconfig, "--hostname-override", NODE]
     command += [f"--cluster-cidr={pod_network.PODS}", "--proxy-mode=iptables", "--v=2"]
     command += ["--conntrack-max-per-core=0", "--conntrack-tcp-timeout-established=0s"]
-    command += ["--conntrack-tcp-timeout-close-wait=0s", "--metrics-bind-address=127.0.0.1:0"]
+    command += ["--conntrack-tcp-timeout-close-wait=0s", f"--healthz-bind-address=127.0.0.1:{PROXY_PORT}"]
     return Part("kube-proxy", command, home / "kube-proxy.log")
 
 
