@@ -30,8 +30,9 @@ PETS = {"kitten": f"{REGISTRY}/kitten:1.8", "nautilus": f"{REGISTRY}/nautilus:1.
 COREDNS = "localhost/coredns:1"
 
 SHELL = ("base-files", "libc6")
-TOOLS = ("bash", "curl", "bind9-dnsutils", "netcat-openbsd", "iproute2")
-"""What agnhost's Dockerfile installs, but for iperf and ipcs. The rest is busybox."""
+TOOLS = ("dash", "bash", "curl", "bind9-dnsutils", "netcat-openbsd", "iproute2", "libc-bin")
+"""What agnhost's Dockerfile installs, but for iperf and ipcs; the last has getent. The rest is busybox,
+whose own shell would take its own nc before the one that the specs expect."""
 PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 USERS = {
     "etc/passwd": "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/sh\n"

@@ -138,6 +138,25 @@ def test_a_request_to_a_pod_reaches_its_port() -> None:
     told(story)
 
 
+def test_a_pod_that_names_no_port_is_reached_at_that_of_the_scheme(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    def refused(_: str, port: int, **how: object) -> None:
+        asked.append(port)
+        raise ConnectionRefusedError("refused")
+
+    monkeypatch.setattr(proxying, "open_connection", refused)
+
+    async def story() -> None:
+        async with behind(echo) as (here, _):
+            await _pod(here, "10.0.0.2", None)
+            for name in ("p", "http:p:", "https:p:"):
+                assert (await here.get(f"{PODS}/{name}/proxy/")).code == 503
+            assert asked == [80, 80, 443]
+
+    told(story)
+
+
 @pytest.mark.usefixtures("_here")
 def test_a_request_to_a_service_reaches_one_of_its_endpoints() -> None:
     services, slices = (
@@ -168,9 +187,10 @@ def test_a_request_to_a_service_reaches_one_of_its_endpoints() -> None:
     told(story)
 
 
-async def _pod(here: World, address: str, port: int) -> None:
+async def _pod(here: World, address: str, port: int | None) -> None:
     obj = bound("p", "c")
-    obj["spec"]["containers"][0]["ports"] = [{"containerPort": port}]
+    if port is not None:
+        obj["spec"]["containers"][0]["ports"] = [{"containerPort": port}]
     assert (await here.ask("POST", PODS, obj)).code == 201
     if address:
         status = {**obj, "status": {"podIP": address, "podIPs": [{"ip": address}]}}

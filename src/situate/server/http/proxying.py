@@ -42,6 +42,8 @@ from situate.server.resources import BY_KIND
 ANSWER_S: Final = 60.0
 """For what is behind the proxy to begin its answer."""
 CONNECT_S: Final = 5.0
+DEFAULT_PORTS: Final = {"": "80", "http": "80", "https": "443"}
+"""Of a pod that names no port."""
 ENDPOINT_SLICES: Final = BY_KIND["discovery.k8s.io/v1", "EndpointSlice"]
 SERVICE_NAME: Final = "kubernetes.io/service-name"
 NOT_ALLOWED: Final = "address not allowed"
@@ -150,7 +152,7 @@ class ProxyHandler:
         ports = [
             str(port["containerPort"]) for one in pod["spec"].get("containers", ()) for port in one.get("ports", ())
         ]
-        port = wanted.port or (ports[0] if ports else "")
+        port = wanted.port or (ports[0] if ports else DEFAULT_PORTS[wanted.scheme])
         return await self._dial(wanted.scheme, pod.get("status", {}).get("podIP", ""), port)
 
     async def _to_service(self, request: ApiRequest, wanted: ProxyTarget) -> NodeConnection:
