@@ -17,7 +17,8 @@ from kubernetes.api import Api
 from kubernetes.cluster import USERS, Cluster, Scheduler
 from kubernetes.parts import Part, wait_until
 
-START_S = 30.0
+START_S = 90.0
+"""As `situate up` gives a control plane: a busy machine may need it."""
 SECRET = 0o600
 
 

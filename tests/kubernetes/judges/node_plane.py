@@ -93,5 +93,5 @@ def _has_dns(cluster: OwnCluster) -> bool:
 
 
 def _kubectl(cluster: OwnCluster, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    command = [PARTS / "kubectl", "--kubeconfig", cluster.kubeconfig, *words]
+    command: list[str | Path] = [PARTS / "kubectl", "--kubeconfig", cluster.kubeconfig, *words]
     return subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=60, check=False)
