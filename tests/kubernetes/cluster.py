@@ -37,7 +37,7 @@ FEATURE_GATES = {"GenericWorkload": True} | ({"GangScheduling": True} if parts.m
 RUNTIME_CONFIG = {objects.GROUPS_API: True}
 
 # The users of the token file: name → groups. RBAC's own bootstrap policy says what system:kube-scheduler may do.
-USERS = {"admin": "system:masters", "system:kube-scheduler": ""}
+USERS = {"admin": "system:masters", "system:kube-scheduler": "", "system:kube-proxy": ""}
 
 # What a test may leave behind, in the order in which it is removed.
 EVERYWHERE = (

@@ -4,8 +4,11 @@ import hashlib
 import io
 import json
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+Files = Mapping[str, tuple[bytes, int]]
+"""Contents and modes, by path."""
 
 APPLETS = (
     "cat date echo false head hostname httpd id ls mkdir nc ps rm sh sleep stty tail tar test touch tr true wc wget"
@@ -16,7 +19,7 @@ def busybox(path: Path, name: str) -> Path:
     """An image of busybox, from the system's static one."""
     files = {"bin/busybox": (Path("/usr/bin/busybox").read_bytes(), 0o755)}
     links = {f"bin/{one}": "busybox" for one in APPLETS.split()}
-    return archive(path, name, files, links, {"Cmd": ["/bin/sh"], "Env": ["PATH=/bin"]})
+    return archive(path, [name], [layer(files, links)], {"Cmd": ["/bin/sh"], "Env": ["PATH=/bin"]})
 
 
 def pause(path: Path, name: str) -> Path:
@@ -24,39 +27,33 @@ def pause(path: Path, name: str) -> Path:
     files = {"bin/busybox": (Path("/usr/bin/busybox").read_bytes(), 0o755)}
     script = 'trap "exit 0" TERM INT; while :; do sleep 3600 & wait $!; done'
     command = ["/bin/busybox", "sh", "-c", script]
-    return archive(path, name, files, {"bin/sleep": "busybox"}, {"Entrypoint": command, "Env": ["PATH=/bin"]})
+    made = layer(files, {"bin/sleep": "busybox"})
+    return archive(path, [name], [made], {"Entrypoint": command, "Env": ["PATH=/bin"]})
 
 
-def archive(
-    path: Path,
-    name: str,
-    files: Mapping[str, tuple[bytes, int]],
-    links: Mapping[str, str],
-    config: Mapping[str, object],
-) -> Path:
-    """Write a Docker archive, which `ctr images import` reads."""
-    layer = _tar(files, links)
-    digest = hashlib.sha256(layer).hexdigest()
+def archive(path: Path, names: Sequence[str], layers: Sequence[bytes], config: Mapping[str, object]) -> Path:
+    """Write a Docker archive, which `ctr images import` reads. `layers`: the lowest first."""
+    digests = [hashlib.sha256(one).hexdigest() for one in layers]
     image = json.dumps(
         {
             "architecture": "amd64",
             "os": "linux",
             "config": config,
-            "rootfs": {"type": "layers", "diff_ids": [f"sha256:{digest}"]},
+            "rootfs": {"type": "layers", "diff_ids": [f"sha256:{one}" for one in digests]},
         }
     ).encode()
     image_name = f"{hashlib.sha256(image).hexdigest()}.json"
-    manifest = [{"Config": image_name, "RepoTags": [name], "Layers": [f"{digest}/layer.tar"]}]
-    whole = {
-        image_name: (image, 0o644),
-        f"{digest}/layer.tar": (layer, 0o644),
-        "manifest.json": (json.dumps(manifest).encode(), 0o644),
-    }
-    path.write_bytes(_tar(whole, {}))
+    paths = [f"{one}/layer.tar" for one in digests]
+    manifest = [{"Config": image_name, "RepoTags": [*names], "Layers": paths}]
+    whole = {image_name: (image, 0o644), "manifest.json": (json.dumps(manifest).encode(), 0o644)}
+    whole |= {name: (one, 0o644) for name, one in zip(paths, layers, strict=True)}
+    path.write_bytes(layer(whole))
     return path
 
 
-def _tar(files: Mapping[str, tuple[bytes, int]], links: Mapping[str, str]) -> bytes:
+def layer(files: Files, links: Mapping[str, str] | None = None) -> bytes:
+    """A tar archive of these files and symbolic links, with the directories that they are in."""
+    links = links or {}
     made = io.BytesIO()
     with tarfile.open(fileobj=made, mode="w") as tar:
         folders = {

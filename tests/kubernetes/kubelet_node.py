@@ -10,6 +10,7 @@ import json
 import os
 import shutil
 import subprocess
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -35,7 +36,7 @@ oom_score = 0
   disable_apparmor = true
   stream_server_address = "127.0.0.1"
   [plugins."io.containerd.grpc.v1.cri".containerd]
-    snapshotter = "native"
+    snapshotter = "{snapshotter}"
     default_runtime_name = "runc"
     [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
       runtime_type = "io.containerd.runc.v2"
@@ -62,8 +63,12 @@ def program() -> Path:
 
 
 class Containerd:
-    def __init__(self, home: Path) -> None:
+    """`network`: the plugins of pods' network. "native" copies an image for each container, on any file system."""
+
+    def __init__(self, home: Path, *, network: object = None, snapshotter: str = "native") -> None:
         self.home = home
+        self._network = network or _network(home)
+        self._snapshotter = snapshotter
         self._namespaces = _namespaces()
         self.part = Part(
             "containerd",
@@ -77,15 +82,16 @@ class Containerd:
 
     def __enter__(self) -> "Containerd":
         (self.home / "cni").mkdir(parents=True)
-        (self.home / "cni" / "10-test.conflist").write_text(json.dumps(_network(self.home)))
-        (self.home / "config.toml").write_text(CONTAINERD.format(home=self.home, pause=PAUSE))
+        (self.home / "cni" / "10-test.conflist").write_text(json.dumps(self._network))
+        config = CONTAINERD.format(home=self.home, pause=PAUSE, snapshotter=self._snapshotter)
+        (self.home / "config.toml").write_text(config)
         self.part.start(lambda: self.ctr("version", check=False).returncode == 0, 30.0)
         self.load(images.pause(self.home / "pause.tar", PAUSE))
         self.load(images.busybox(self.home / "busybox.tar", BUSYBOX))
         return self
 
     def load(self, archive: Path) -> None:
-        self.ctr("images", "import", "--snapshotter", "native", str(archive), within_s=IMPORT_S)
+        self.ctr("images", "import", "--snapshotter", self._snapshotter, str(archive), within_s=IMPORT_S)
 
     def ctr(self, *words: str, check: bool = True, within_s: float = 60.0) -> subprocess.CompletedProcess[str]:
         command = ["ctr", "--address", str(self.socket), "--namespace", "k8s.io", *words]
@@ -125,12 +131,17 @@ class Kubelet:
         kubeconfig: Path | None = None,
         bootstrap: Path | None = None,
         serving: bool = True,
+        config: Mapping[str, object] | None = None,
+        flags: Sequence[str] = (),
     ) -> None:
+        """`config`: what is to differ from our KubeletConfiguration."""
         self.home, self.name, self.port = home, name, free_ports(1)[0]
         home.mkdir(parents=True, exist_ok=True)
-        (home / "config.json").write_text(json.dumps(self._config(runtime, authority, serving=serving)))
+        (home / "config.json").write_text(
+            json.dumps(self._config(runtime, authority, serving=serving) | dict(config or {}))
+        )
         command = [str(program()), "--config", str(home / "config.json"), "--root-dir", str(home / "root")]
-        command += ["--cert-dir", str(home / "pki"), "--hostname-override", name, "--v", "2"]
+        command += ["--cert-dir", str(home / "pki"), "--hostname-override", name, "--v", "2", *flags]
         command += ["--kubeconfig", str(kubeconfig or home / "kubeconfig")]
         if bootstrap is not None:
             command += ["--bootstrap-kubeconfig", str(bootstrap)]

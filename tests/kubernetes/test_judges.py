@@ -1,8 +1,14 @@
 """What `make judges` compares: the file of what is left has reasons, and may not go stale."""
 
+import io
+import json
+import tarfile
+from pathlib import Path
+
+from kubernetes import images
 from kubernetes.judges.__main__ import SUITES
 from kubernetes.judges.common import Outcome
-from kubernetes.judges.left import NEEDS_A_KUBELET, RACES, differences, read_left
+from kubernetes.judges.left import NEEDS_A_KUBELET, ON_HOLLOW_NODES, RACES, differences, read_left
 
 
 def test_each_entry_has_a_reason() -> None:
@@ -28,3 +34,27 @@ def test_an_unknown_failure_and_a_known_one_that_passes_are_reported() -> None:
 def test_a_spec_that_races_on_kube_apiserver_too_may_pass_and_fail() -> None:
     left = {"a": f"{RACES} with its own controller.", "b": f"{RACES} with its own controller."}
     assert not list(differences(Outcome(passed={"a"}, failed={"b": "broken"}), left))
+
+
+def test_what_is_left_with_a_kubelet_is_of_what_is_left_without_one() -> None:
+    without = {name for name, why in read_left()["conformance"].items() if why in ON_HOLLOW_NODES}
+    assert read_left()["conformance-kubelet"].keys() <= without
+
+
+def test_an_outcome_is_read_as_it_was_written(tmp_path: Path) -> None:
+    outcome = Outcome(passed={"a"}, failed={"b": "broken"}, skipped={"c"})
+    outcome.write(tmp_path / "outcome.json")
+    assert Outcome.read(tmp_path / "outcome.json") == outcome
+
+
+def test_an_image_has_its_layers_from_the_lowest_on_under_all_its_names(tmp_path: Path) -> None:
+    lower = images.layer({"bin/one": (b"1", 0o6755)}, {"bin/two": "one"})
+    upper = images.layer({"etc/three": (b"3", 0o644)})
+    images.archive(tmp_path / "made.tar", ["here/a:1", "here/a:2"], [lower, upper], {"Cmd": ["one"]})
+    with tarfile.open(tmp_path / "made.tar") as whole:
+        read = {one.name: file.read() for one in whole if (file := whole.extractfile(one)) is not None}
+    [manifest] = json.loads(read["manifest.json"])
+    assert manifest["RepoTags"] == ["here/a:1", "here/a:2"]
+    assert [read[name] for name in manifest["Layers"]] == [lower, upper]
+    with tarfile.open(fileobj=io.BytesIO(lower)) as tar:
+        assert (tar.getmember("bin/one").mode, tar.getmember("bin/two").linkname) == (0o6755, "one")

@@ -43,7 +43,7 @@ def build(name: str, output: Path, work: Path = BUILD, cache: Path = BUILD) -> l
     base, top = work / "base", work / "application"
     for directory in (base, top):
         shutil.rmtree(directory, ignore_errors=True)
-    debian.unpack(debian.download(debian.packages(python), cache / "packages"), base)
+    debian.unpack(debian.download(debian.python_packages(python), cache / "packages"), base)
     (base / "usr" / "bin" / "python3").symlink_to(f"python{python}")
     application.install(application.wheels(work / "wheel", cache / "wheels"), top, python)
     for directory in (base / "usr" / "lib" / f"python{python}", top / "usr"):

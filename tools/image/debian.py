@@ -47,9 +47,13 @@ def python_version() -> str:
     return found[1]
 
 
-def packages(python: str) -> list[Package]:
+def python_packages(python: str) -> list[Package]:
     """What the base consists of: Python and its libraries, and theirs."""
-    first = [*FIRST, f"python{python}-minimal", f"libpython{python}-stdlib"]
+    return packages([*FIRST, f"python{python}-minimal", f"libpython{python}-stdlib"])
+
+
+def packages(first: Sequence[str]) -> list[Package]:
+    """These packages, and the libraries that they need."""
     found: dict[str, Package] = {}
     waiting = set(first)
     while waiting:

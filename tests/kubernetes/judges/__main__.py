@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 from kubernetes.judges.common import BUILD, Outcome
 from kubernetes.judges.conformance import conformance
+from kubernetes.judges.conformance_kubelet import conformance_kubelet
 from kubernetes.judges.controller_runtime import CONTROLLER_RUNTIME
 from kubernetes.judges.kubectl import kubectl
 from kubernetes.judges.left import differences, read_left
@@ -18,6 +19,7 @@ from kubernetes.judges.operators import JOBSET, LWS
 
 SUITES: dict[str, Callable[[Sequence[str]], Outcome]] = {
     "conformance": conformance,
+    "conformance-kubelet": conformance_kubelet,
     "kubectl": kubectl,
     "controller-runtime": CONTROLLER_RUNTIME.run,
     "jobset": JOBSET.run,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -45,6 +46,11 @@ class Outcome:
         failed = {name: why for name, why in self.failed.items() if name in kept}
         return Outcome(self.passed & kept, failed, self.skipped & kept)
 
+    @classmethod
+    def read(cls, path: Path) -> Outcome:
+        content = json.loads(path.read_text())
+        return cls(set(content["passed"]), content["failed"], set(content["skipped"]))
+
     def write(self, path: Path) -> None:
         content = {"passed": sorted(self.passed), "failed": self.failed, "skipped": sorted(self.skipped)}
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -77,19 +83,31 @@ def copy_module(module: str, version: str, folders: Sequence[str] = (".",)) -> P
 
 def build_program(package: str, *, tests: bool = False) -> Path:
     """A command of Kubernetes, or the tests of a package as a program; built once for each version."""
-    name = package.rpartition("/")[2]
-    program = BUILD / "bin" / f"{name}{'.test' if tests else ''}-{KUBERNETES}"
+    name = f"{package.rpartition('/')[2]}{'.test' if tests else ''}"
+    module = BUILD / "module"
+    module.mkdir(parents=True, exist_ok=True)
+    for file in ("go.mod", "go.sum"):
+        shutil.copy(ROOT / "tests" / "kubernetes" / file, module)
+    verb = ["test", "-vet=off", "-c"] if tests else ["build", "-buildvcs=false"]
+    return _built(f"{name}-{KUBERNETES}", [*verb, "-mod=mod"], package, module)
+
+
+def build_own(folder: Path) -> Path:
+    """The command in this folder, which is a module; built again when the module has changed."""
+    content = b"".join(path.read_bytes() for path in sorted(folder.iterdir()))
+    version = hashlib.sha256(content).hexdigest()[:12]
+    return _built(f"{folder.name}-{version}", ["build", "-buildvcs=false"], ".", folder)
+
+
+def _built(name: str, verb: Sequence[str], package: str, folder: Path) -> Path:
+    program = BUILD / "bin" / name
     if not program.exists():
-        module = BUILD / "module"
-        module.mkdir(parents=True, exist_ok=True)
-        for file in ("go.mod", "go.sum"):
-            shutil.copy(ROOT / "tests" / "kubernetes" / file, module)
-        new = program.with_name(f"{program.name}.new")
-        verb = ["test", "-vet=off", "-c"] if tests else ["build", "-buildvcs=false"]
-        command: list[str | Path] = ["nice", "go", *verb, "-mod=mod", "-trimpath", "-ldflags=-s -w", "-o", new, package]
+        new = program.with_name(f"{name}.new")
+        command: list[str | Path] = ["nice", "go", *verb, "-trimpath", "-ldflags=-s -w", "-o", new, package]
+        log = BUILD / f"{name}.build.log"
         print(f"  building {name}; the first time this takes a while", flush=True)
-        if run(command, module, BUILD_S, BUILD / f"{name}.build.log"):
-            raise JudgeError(f"{package} does not build: see {BUILD / name}.build.log")
+        if run(command, folder, BUILD_S, log):
+            raise JudgeError(f"{name} does not build: see {log}")
         new.rename(program)
     return program
 

@@ -11,8 +11,9 @@ import signal
 import subprocess
 import time
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from threading import Lock
 
@@ -38,7 +39,6 @@ FLAGS = (
     "--allowed-not-ready-nodes=-1",
     "--e2e-verify-service-account=false",
     "--dump-logs-on-failure=false",
-    f"--num-nodes={NODES}",
     "--node-schedulable-timeout=40s",
     "--ginkgo.v",
     "--ginkgo.no-color",
@@ -51,19 +51,24 @@ def conformance(only: Sequence[str] = ()) -> Outcome:
     left = read_left().get("conformance", {})
     specs = [
         name
-        for name in _specs(program, folder)
+        for name in all_specs(program, folder)
         if (any(part in name for part in only) if only else left.get(name) != NEEDS_A_KUBELET)
     ]
-    serial = [name for name in specs if "[Serial]" in name]
-    work = Work(program, folder, [name for name in specs if "[Serial]" not in name])
-    with ThreadPoolExecutor(WORKERS) as pool:
-        list(pool.map(work.run, range(WORKERS)))
-    work.waiting.extend(serial)
-    work.run(0)
-    return work.outcome
+
+    def hollow(worker: int) -> AbstractContextManager[OwnCluster]:
+        return hollow_plane(folder / f"plane-{worker}")
+
+    return Work(program, folder, NODES, hollow).run(specs)
 
 
-def _specs(program: Path, folder: Path) -> list[str]:
+@contextmanager
+def hollow_plane(folder: Path) -> Iterator[OwnCluster]:
+    with plane(folder, "--with", "scheduler", "--with", "controllers", "--nodes", str(NODES)) as cluster:
+        cluster.wait_for_nodes(NODES)
+        yield cluster
+
+
+def all_specs(program: Path, folder: Path) -> list[str]:
     report = folder / "specs.json"
     if not report.exists():
         folder.mkdir(parents=True, exist_ok=True)
@@ -75,25 +80,42 @@ def _specs(program: Path, folder: Path) -> list[str]:
 class Work:
     """The specs that wait, which workers take in batches."""
 
-    def __init__(self, program: Path, folder: Path, specs: Iterable[str]) -> None:
+    def __init__(
+        self,
+        program: Path,
+        folder: Path,
+        nodes: int,
+        planes: Callable[[int], AbstractContextManager[OwnCluster]],
+        limit_s: float = LIMIT_S,
+    ) -> None:
+        """`planes`: for a worker's number. `limit_s`: of one spec that is not slow."""
         self.program = program
         self.folder = folder
-        self.waiting = deque(specs)
         self.outcome = Outcome()
+        self._waiting: deque[str] = deque()
+        self._nodes = nodes
+        self._planes = planes
+        self._limit_s = limit_s
         self._batches = 0
         self._lock = Lock()
 
-    def run(self, worker: int) -> None:
-        home = self.folder / f"plane-{worker}"
+    def run(self, specs: Sequence[str]) -> Outcome:
+        self._waiting.extend(name for name in specs if "[Serial]" not in name)
+        with ThreadPoolExecutor(WORKERS) as pool:
+            list(pool.map(self._work, range(WORKERS)))
+        self._waiting.extend(name for name in specs if "[Serial]" in name)
+        self._work(0)
+        return self.outcome
+
+    def _work(self, worker: int) -> None:
         while batch := self._take():
-            with plane(home, "--with", "scheduler", "--with", "controllers", "--nodes", str(NODES)) as cluster:
-                cluster.wait_for_nodes(NODES)
+            with self._planes(worker) as cluster:
                 while batch:
                     batch = self._take() if self._run_batch(cluster, batch) else ()
 
     def _take(self) -> tuple[str, ...]:
         with self._lock:
-            return tuple(self.waiting.popleft() for _ in range(min(BATCH, len(self.waiting))))
+            return tuple(self._waiting.popleft() for _ in range(min(BATCH, len(self._waiting))))
 
     def _run_batch(self, cluster: OwnCluster, batch: Sequence[str]) -> bool:
         """Whether it has left a report; else the plane may be at fault, too."""
@@ -102,10 +124,10 @@ class Work:
             report = self.folder / f"batch-{self._batches}.json"
         report.unlink(missing_ok=True)
         focus = "|".join(SPECIAL.sub(r"\\\g<0>", name) for name in batch)
-        command: list[str | Path] = [self.program, *FLAGS]
+        command: list[str | Path] = [self.program, *FLAGS, f"--num-nodes={self._nodes}"]
         command += [f"--kubeconfig={cluster.kubeconfig}", f"--kubectl-path={PARTS / 'kubectl'}"]
         command += [f"--ginkgo.focus={focus}", f"--ginkgo.json-report={report}"]
-        limit_s = SLOW_LIMIT_S if any(SLOW.search(name) for name in batch) else LIMIT_S
+        limit_s = max(SLOW_LIMIT_S, self._limit_s) if any(SLOW.search(name) for name in batch) else self._limit_s
         _watch(command, self.folder, report.with_suffix(".log"), limit_s)
         clean, found = report.exists(), read_report(report)
         report.unlink(missing_ok=True)  # it has all 7,579 specs
@@ -117,7 +139,7 @@ class Work:
                 found.failed |= dict.fromkeys(again, why)
                 again = []
             self.outcome.add(found.only(batch))
-            self.waiting.extend(again)
+            self._waiting.extend(again)
             for name in batch:
                 if name in found.failed:
                     print(f"  {name}: {found.failed[name]}", flush=True)

@@ -28,7 +28,6 @@ async def behind(answer: Answer, **how: Any) -> AsyncIterator[tuple[World, Kubel
 @pytest.mark.parametrize(
     "path, target",
     [
-        ("", "/"),
         ("/", "/"),
         ("/stats/summary?only=1", "/stats/summary?only=1"),
         ("/logs/", "/logs/"),
@@ -51,6 +50,18 @@ def test_a_request_to_a_node_reaches_its_kubelet(path: str, target: str) -> None
     told(story)
 
 
+def test_a_page_without_a_path_is_redirected_to_the_path_with_a_slash() -> None:
+    async def story() -> None:
+        async with behind(saying(OK)) as (here, node):
+            for method in ("GET", "HEAD"):
+                reply = await here.ask(method, f"{NODE}?x=1")
+                assert (reply.code, reply.headers["location"]) == (301, f"{NODE}/?x=1")
+            assert not node.asked
+            assert (await here.ask("POST", NODE, {})).code == 200
+
+    told(story)
+
+
 def test_a_body_goes_along_and_an_error_comes_back_as_it_is() -> None:
     async def answer(asked: Asked) -> None:
         body = await asked.reader.readexactly(int(asked.headers["content-length"]))
@@ -69,7 +80,7 @@ def test_a_body_goes_along_and_an_error_comes_back_as_it_is() -> None:
 def test_an_answer_that_is_cut_off_is_not_taken_for_a_whole_one() -> None:
     async def story() -> None:
         async with behind(saying(OK[:-2])) as (here, _), here.line() as line:
-            line.request("GET", NODE)
+            line.request("GET", f"{NODE}/")
             with pytest.raises((asyncio.IncompleteReadError, ConnectionResetError, ValueError)):
                 await line.reply()
 
@@ -88,7 +99,7 @@ def test_an_upgrade_becomes_a_tunnel_and_needs_the_right_to_create() -> None:
             here.door.barred = ("create",)
             assert (await here.ask("GET", f"{NODE}/exec/a/b/c", headers=SPDY)).code == 403
             node.answer = saying(OK)
-            assert (await here.get(NODE)).code == 200
+            assert (await here.get(f"{NODE}/")).code == 200
 
     told(story)
 
@@ -138,6 +149,25 @@ def test_a_request_to_a_pod_reaches_its_port() -> None:
     told(story)
 
 
+def test_a_pod_that_names_no_port_is_reached_at_that_of_the_scheme(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    def refused(_: str, port: int, **how: object) -> None:
+        asked.append(port)
+        raise ConnectionRefusedError("refused")
+
+    monkeypatch.setattr(proxying, "open_connection", refused)
+
+    async def story() -> None:
+        async with behind(echo) as (here, _):
+            await _pod(here, "10.0.0.2", None)
+            for name in ("p", "http:p:", "https:p:"):
+                assert (await here.get(f"{PODS}/{name}/proxy/")).code == 503
+            assert asked == [80, 80, 443]
+
+    told(story)
+
+
 @pytest.mark.usefixtures("_here")
 def test_a_request_to_a_service_reaches_one_of_its_endpoints() -> None:
     services, slices = (
@@ -168,9 +198,10 @@ def test_a_request_to_a_service_reaches_one_of_its_endpoints() -> None:
     told(story)
 
 
-async def _pod(here: World, address: str, port: int) -> None:
+async def _pod(here: World, address: str, port: int | None) -> None:
     obj = bound("p", "c")
-    obj["spec"]["containers"][0]["ports"] = [{"containerPort": port}]
+    if port is not None:
+        obj["spec"]["containers"][0]["ports"] = [{"containerPort": port}]
     assert (await here.ask("POST", PODS, obj)).code == 201
     if address:
         status = {**obj, "status": {"podIP": address, "podIPs": [{"ip": address}]}}

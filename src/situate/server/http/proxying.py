@@ -42,6 +42,8 @@ from situate.server.resources import BY_KIND
 ANSWER_S: Final = 60.0
 """For what is behind the proxy to begin its answer."""
 CONNECT_S: Final = 5.0
+DEFAULT_PORTS: Final = {"": "80", "http": "80", "https": "443"}
+"""Of a pod that names no port."""
 ENDPOINT_SLICES: Final = BY_KIND["discovery.k8s.io/v1", "EndpointSlice"]
 SERVICE_NAME: Final = "kubernetes.io/service-name"
 NOT_ALLOWED: Final = "address not allowed"
@@ -92,6 +94,8 @@ class ProxyHandler:
                 with self._streams.tracked(tunnel):
                     where = _path(request)
                     return await tunnel.run(wanted.name, http.method, where, upgrade_headers(http), headers)
+            if http.method in ("GET", "HEAD") and not _parts(request):
+                return _redirection(request)
             body = b""
             if request.verb in _METHODS:
                 body = await bodies.read_body(http, request.max_body_bytes, request.state)
@@ -150,7 +154,7 @@ class ProxyHandler:
         ports = [
             str(port["containerPort"]) for one in pod["spec"].get("containers", ()) for port in one.get("ports", ())
         ]
-        port = wanted.port or (ports[0] if ports else "")
+        port = wanted.port or (ports[0] if ports else DEFAULT_PORTS[wanted.scheme])
         return await self._dial(wanted.scheme, pod.get("status", {}).get("podIP", ""), port)
 
     async def _to_service(self, request: ApiRequest, wanted: ProxyTarget) -> NodeConnection:
@@ -206,10 +210,20 @@ def _port_name(service: Mapping[str, Any], wanted: ProxyTarget) -> str:
 
 def _path(request: ApiRequest) -> str:
     """The path behind the proxy, as the client wrote it, with its query."""
-    raw, mark, query = request.http.raw_path.partition("?")
+    _, mark, query = request.http.raw_path.partition("?")
+    return "/" + "/".join(_parts(request)) + mark + query
+
+
+def _parts(request: ApiRequest) -> list[str]:
+    """What the client wrote behind the proxy, between slashes. Nothing if there is no slash."""
     leading = 5 if request.resource.namespaced else 3  # namespaces, its name, the plural, the name, proxy
-    parts = raw.split("/")[1 + 2 + leading :]
-    return "/" + "/".join(parts) + mark + query
+    return request.http.raw_path.partition("?")[0].split("/")[1 + 2 + leading :]
+
+
+def _redirection(request: ApiRequest) -> Response:
+    """To the same path with a slash at its end, from where a page's relative links lead behind the proxy, too."""
+    raw, mark, query = request.http.raw_path.partition("?")
+    return Response(HTTPStatus.MOVED_PERMANENTLY, b"", "text/plain", f"Location: {raw}/{mark}{query}\r\n")
 
 
 def _headers(request: ApiRequest) -> list[Header]:

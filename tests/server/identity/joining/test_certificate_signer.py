@@ -133,6 +133,33 @@ def test_a_kubelet_with_a_token_gets_the_certificate_of_its_node(tmp_path: Path)
     tell(tmp_path, story)
 
 
+def test_what_changes_during_a_look_is_looked_at_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The approval is an event of its own, and may be seen before the look that wrote it has ended."""
+
+    async def story(world: World) -> None:
+        look = world.signer.look
+
+        async def slow_look() -> None:
+            await look()
+            await asyncio.sleep(0.05)
+
+        monkeypatch.setattr(world.signer, "look", slow_look)
+        running = asyncio.create_task(world.signer.run())
+        await world.ask(await world.token(), KUBELET_CLIENT, request(), CLIENT_USAGES)
+        try:
+            async with asyncio.timeout(10):
+                while (
+                    not (await world.registry.get(Target(REQUESTS, "", "r")))
+                    .object(REQUESTS)["status"]
+                    .get("certificate")
+                ):
+                    await asyncio.sleep(0.01)
+        finally:
+            running.cancel()
+
+    tell(tmp_path, story)
+
+
 def test_a_node_renews_its_own_certificate(tmp_path: Path) -> None:
     async def story(world: World) -> None:
         await world.node("10.0.0.1")

@@ -92,8 +92,8 @@ class CertificateSigner:
             woken = asyncio.Event()
             group.create_task(self._watch(woken))
             while True:
+                woken.clear()  # before the look: what changes during it has to be looked at again
                 await self.look()
-                woken.clear()
                 try:
                     async with asyncio.timeout(RETRY_S if self._told else None):
                         await woken.wait()
