@@ -28,7 +28,7 @@ WORKERS = 2
 BATCH = 9
 LIMIT_S = 90.0
 """Of one spec."""
-SLOW_LIMIT_S = 320.0
+SLOW_LIMIT_S = 720.0
 SLOW = re.compile(r"\[Serial\]|\[Slow\]|CronJob|should not be restarted|should have monotonically increasing")
 GRACE_S = 45.0
 """For a suite to clean up, after the interrupt."""
