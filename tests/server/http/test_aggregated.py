@@ -306,6 +306,21 @@ def test_an_upgrade_is_refused() -> None:
     told(story)
 
 
+@pytest.mark.parametrize(
+    "path", ["/namespaces/../things", "/namespaces/%2e%2E/things", "/things/a/b/../../c", "/./things"]
+)
+def test_a_path_that_the_other_server_may_read_as_another_is_refused(path: str) -> None:
+    async def story() -> None:
+        async with beside(serving) as one:
+            await one.add()
+            await one.look()
+            count = len(one.server.asked)
+            assert (await one.here.get(API + path)).code == 400
+            assert len(one.server.asked) == count
+
+    told(story)
+
+
 def test_an_aggregated_api_goes_before_custom_kinds_of_its_group() -> None:
     names = {"kind": "Thing", "plural": "things", "singular": "thing", "listKind": "ThingList"}
     schema = {"openAPIV3Schema": {"type": "object"}}

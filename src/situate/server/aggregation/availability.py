@@ -30,6 +30,8 @@ from situate.store.errors import StoreError
 
 CHECK_S: Final = 5.0
 """How often each server is asked."""
+PAUSE_S: Final = 1.0
+"""Between two rounds, however often APIServices change: a round's own writes are changes, too."""
 ANSWER_S: Final = 5.0
 CHECKS: Final = 32
 """Servers that are asked at the same time."""
@@ -65,6 +67,7 @@ class AvailabilityController:
             group.create_task(self._watch(woken))
             while True:
                 await self.look()
+                await asyncio.sleep(PAUSE_S)
                 try:
                     async with asyncio.timeout(CHECK_S):
                         await woken.wait()
@@ -82,7 +85,7 @@ class AvailabilityController:
                             woken.set()
             except StatusError as error:
                 _log.warning("APIServices cannot be watched; trying again", err=error.message)
-            await asyncio.sleep(1.0)
+            await asyncio.sleep(PAUSE_S)
 
     async def look(self) -> None:
         """Check all APIServices of other servers once."""

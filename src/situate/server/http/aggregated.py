@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections import Counter
 from http import HTTPStatus
 from typing import Final
+from urllib.parse import unquote
 
 from aiohttp import web
 
@@ -30,7 +31,9 @@ REQUESTS_PER_API: Final = 100
 UNAVAILABLE: Final = "the API {0}.{1} is not available: {2}"
 BUSY: Final = "too many requests wait for the API {0}.{1}"
 NO_UPGRADES: Final = "requests with an Upgrade header are not passed on to aggregated APIs"
+DOTS: Final = "the path has a segment . or .., which is not passed on to aggregated APIs"
 REMOTE: Final = "x-remote-"
+_SEGMENTS: Final = frozenset((".", ".."))
 _BODIES: Final = ("POST", "PUT", "PATCH", "DELETE")
 
 
@@ -49,6 +52,8 @@ class AggregationHandler:
         """`target`: the path on the other server. `headers`: further ones of the response. Raises StatusError."""
         if wants_upgrade(http):
             raise bad_request(NO_UPGRADES)
+        if not _SEGMENTS.isdisjoint(unquote(target.partition("?")[0]).split("/")):
+            raise bad_request(DOTS)  # the other server may take the path for another than the one that was authorized
         if api.problem:
             raise _unavailable(UNAVAILABLE.format(api.version, api.group, api.problem))
         given = [one for one in forwarded_headers(http) if not one[0].lower().startswith(REMOTE)]
