@@ -29,7 +29,9 @@ BATCH = 9
 LIMIT_S = 90.0
 """Of one spec."""
 SLOW_LIMIT_S = 720.0
-SLOW = re.compile(r"\[Serial\]|\[Slow\]|CronJob|should not be restarted|should have monotonically increasing")
+SLOW = re.compile(
+    r"\[Serial\]|\[Slow\]|CronJob|should not be restarted|should have monotonically increasing|issue 500 podspec updates"
+)
 GRACE_S = 45.0
 """For a suite to clean up, after the interrupt."""
 LONGEST_LOOK_S = 5.0
