@@ -1,7 +1,10 @@
 """What `make judges` compares: the file of what is left has reasons, and may not go stale."""
 
+from pathlib import Path
+
 from kubernetes.judges.__main__ import SUITES
 from kubernetes.judges.common import Outcome
+from kubernetes.judges.conformance import MAX_STARTS, Work
 from kubernetes.judges.left import NEEDS_A_KUBELET, RACES, differences, read_left
 
 
@@ -28,3 +31,14 @@ def test_an_unknown_failure_and_a_known_one_that_passes_are_reported() -> None:
 def test_a_spec_that_races_on_kube_apiserver_too_may_pass_and_fail() -> None:
     left = {"a": f"{RACES} with its own controller.", "b": f"{RACES} with its own controller."}
     assert not list(differences(Outcome(passed={"a"}, failed={"b": "broken"}), left))
+
+
+def test_a_spec_that_is_kept_from_starting_waits_again_and_fails_in_the_end(tmp_path: Path) -> None:
+    work = Work(tmp_path / "program", tmp_path, [])
+    for _ in range(MAX_STARTS - 1):
+        work._begin_again(["a"], "too busy")
+        assert work._take() == ("a",)
+        assert not work.outcome.failed
+    work._begin_again(["a"], "too busy")
+    assert work._take() == ()
+    assert work.outcome.failed == {"a": "too busy"}

@@ -30,7 +30,7 @@ LIMIT_S = 90.0
 """Of one spec."""
 SLOW_LIMIT_S = 720.0
 SLOW = re.compile(
-    r"\[Serial\]|\[Slow\]|CronJob|should not be restarted|should have monotonically increasing|issue 500 podspec updates"
+    r"\[Serial\]|\[Slow\]|CronJob|should not be restarted|should have monotonically increasing|500 podspec updates"
 )
 GRACE_S = 45.0
 """For a suite to clean up, after the interrupt."""
