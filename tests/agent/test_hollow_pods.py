@@ -74,6 +74,35 @@ def test_a_pod_runs_for_as_long_as_it_says(said: str, expected_ms: int) -> None:
     assert step == PodTransition("finished", expected_ms)
 
 
+@pytest.mark.parametrize(
+    "containers, expected_ms",
+    [
+        ([{"command": ["sleep", "300"]}], 300_000),
+        ([{"command": ["sleep"], "args": ["2m"]}], 120_000),
+        ([{"command": ["/bin/sleep", "0.5"]}], 500),
+        ([{"command": ["sh", "-c", "sleep 5m"]}], 300_000),
+        ([{"command": ["/bin/sh", "-c", "exec sleep 1h"]}], 3_600_000),
+        ([{"command": ["sleep", "infinity"]}], 604_800_000),
+        ([{"command": ["sleep", "999999999d"]}], 604_800_000),
+        ([{"command": ["sleep", "1"]}, {"command": ["sleep", "7"]}], 7_000),
+        ([{"command": ["sleep", "1"]}, {"command": ["work"]}], 2_000),
+        ([{"command": ["sh", "-c", "sleep 300 && work"]}], 2_000),
+        ([{"command": ["sleep", "soon"]}], 2_000),
+        ([{"args": ["sleep", "300"]}], 300_000),
+        ([{"command": None, "args": None}], 2_000),
+    ],
+)
+def test_a_pod_that_sleeps_runs_until_its_containers_have_slept(
+    containers: list[dict[str, Any]], expected_ms: int
+) -> None:
+    given = pod("Running", restart="Never")
+    given["spec"]["containers"] = containers
+    assert next_transition(given) == PodTransition("finished", expected_ms)
+    said = pod("Running", restart="Never", annotations={RUN_FOR: "10s"})
+    said["spec"]["containers"] = containers
+    assert next_transition(said) == PodTransition("finished", 10_000)
+
+
 def test_a_pod_that_runs_is_ready_and_keeps_what_others_wrote() -> None:
     waiting = pod()
     scheduled = {"type": "PodScheduled", "status": "True"}

@@ -8,6 +8,7 @@ from pathlib import Path
 from kubernetes import images
 from kubernetes.judges.__main__ import SUITES
 from kubernetes.judges.common import Outcome
+from kubernetes.judges.conformance import MAX_STARTS, Work, hollow_plane
 from kubernetes.judges.left import NEEDS_A_KUBELET, ON_HOLLOW_NODES, RACES, differences, read_left
 
 
@@ -58,3 +59,14 @@ def test_an_image_has_its_layers_from_the_lowest_on_under_all_its_names(tmp_path
     assert [read[name] for name in manifest["Layers"]] == [lower, upper]
     with tarfile.open(fileobj=io.BytesIO(lower)) as tar:
         assert (tar.getmember("bin/one").mode, tar.getmember("bin/two").linkname) == (0o6755, "one")
+
+
+def test_a_spec_that_is_kept_from_starting_waits_again_and_fails_in_the_end(tmp_path: Path) -> None:
+    work = Work(tmp_path / "program", tmp_path, 0, lambda _: hollow_plane(tmp_path))
+    for _ in range(MAX_STARTS - 1):
+        work._begin_again(["a"], "too busy")
+        assert work._take() == ("a",)
+        assert not work.outcome.failed
+    work._begin_again(["a"], "too busy")
+    assert work._take() == ()
+    assert work.outcome.failed == {"a": "too busy"}

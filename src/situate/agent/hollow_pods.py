@@ -1,8 +1,8 @@
 """The life cycle of a simulated pod: its next status, and when. Pure, and the same for the same pod.
 
 A pod runs a moment after it was bound. One with restartPolicy Always runs for ever. Any other finishes after the time
-in its annotation RUN_FOR, with the exit code in EXIT_CODE. If its spec changes while it runs, it gets the new images,
-and says which generation it has seen. A pod that is being deleted goes at once.
+in its annotation RUN_FOR, or once its containers have slept, with the exit code in EXIT_CODE. If its spec changes while
+it runs, it gets the new images, and says which generation it has seen. A pod that is being deleted goes at once.
 """
 
 from __future__ import annotations
@@ -31,6 +31,11 @@ FIRST: Final = 1
 UNITS_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
 
 _TIME: Final = re.compile(r"([0-9]{1,9})(ms|s|m|h)", re.ASCII)
+_SLEEP_MS: Final = {"": 1_000, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_SLEEP: Final = re.compile(
+    r"(?:exec )?(?:/usr)?(?:/bin/)?sleep (?:([0-9]{1,9}(?:\.[0-9]{1,9})?)([smhd]?)|infinity)", re.ASCII
+)
+_SHELLS: Final = ("sh", "/bin/sh", "bash", "/bin/bash")
 _CODE: Final = re.compile(r"[0-9]{1,3}", re.ASCII)
 
 
@@ -46,6 +51,8 @@ class _ReadMetadata(TypedDict, total=False):
 class _ReadContainer(TypedDict, total=False):
     name: str
     image: str
+    command: list[str] | None
+    args: list[str] | None
     restartPolicy: str
 
 
@@ -87,7 +94,7 @@ def next_transition(pod: dict[str, Any]) -> PodTransition | None:
     if phase == "Running" and meta.get("generation", 0) > max(status.get("observedGeneration", 0), FIRST):
         return PodTransition("changed", 0)
     if phase == "Running" and pod["spec"].get("restartPolicy", "Always") != "Always":
-        return PodTransition("finished", _run_ms(meta.get("annotations", {})))
+        return PodTransition("finished", _run_ms(meta.get("annotations", {}), pod["spec"]))
     return None
 
 
@@ -137,9 +144,23 @@ def _with_images(status: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]
     }
 
 
-def _run_ms(annotations: dict[str, str]) -> Millis:
+def _run_ms(annotations: dict[str, str], spec: dict[str, Any]) -> Millis:
     found = _TIME.fullmatch(annotations.get(RUN_FOR, ""))
-    return min(int(found[1]) * UNITS_MS[found[2]], LONGEST_RUN_MS) if found else RUN_MS
+    if found:
+        return min(int(found[1]) * UNITS_MS[found[2]], LONGEST_RUN_MS)
+    return max((_slept_ms(one) for one in spec.get("containers", ())), default=RUN_MS)
+
+
+def _slept_ms(container: dict[str, Any]) -> Millis:
+    """How long a container runs whose command is `sleep`, with or without a shell; RUN_MS for any other."""
+    words = [*(container.get("command") or ()), *(container.get("args") or ())]
+    if len(words) == 3 and words[0] in _SHELLS and words[1] == "-c":
+        words = words[2:]
+    found = _SLEEP.fullmatch(" ".join(words))
+    if found is None:
+        return RUN_MS
+    asked = LONGEST_RUN_MS if found[1] is None else int(float(found[1]) * _SLEEP_MS[found[2]])
+    return min(asked, LONGEST_RUN_MS)
 
 
 def _exit_code(annotations: dict[str, str]) -> int:

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
+from situate.server.aggregation.apis import AggregatedApi
 from situate.server.resources import RESOURCES, Resource
 
 AGGREGATED: Final = ("v2", "v2beta1")
@@ -99,7 +100,8 @@ def _version_order(version: str) -> tuple[int, int, int, str]:
 class Discovery:
     """The documents of a table of resources."""
 
-    def __init__(self, resources: Sequence[Resource] = RESOURCES) -> None:
+    def __init__(self, resources: Sequence[Resource] = RESOURCES, others: Sequence[AggregatedApi] = ()) -> None:
+        """`others` are what other servers serve, in the order of discovery. Their groups follow this server's own."""
         found: dict[str, dict[str, list[Resource]]] = {}
         for one in resources:
             found.setdefault(one.group, {}).setdefault(one.version, []).append(one)
@@ -107,8 +109,11 @@ class Discovery:
             group: {version: versions[version] for version in sorted(versions, key=_version_order)}
             for group, versions in found.items()
         }
+        self._others = {(one.group, one.version): one for one in others}
+        for other in others:
+            self._versions.setdefault(other.group, {})[other.version] = []
         known = [group for group in GROUPS if group in found]
-        self._groups = [*known, *(group for group in found if group and group not in GROUPS)]
+        self._groups = [*known, *(group for group in self._versions if group and group not in GROUPS)]
         self._legacy_api = self._versions.get("", {})
         self._documents: dict[str, Document] = {}
         self._aggregated: dict[tuple[str, str], Document] = {}
@@ -122,12 +127,32 @@ class Discovery:
         for group, versions in self._versions.items():
             for version, resources in versions.items():
                 path = f"/apis/{group}/{version}" if group else f"/api/{version}"
-                self._documents[path] = document(_resource_list(resources))
+                other = self._others.get((group, version))
+                if other is None:
+                    self._documents[path] = document(_resource_list(resources))
+                elif not other.problem:
+                    self._documents[path] = document(_other_list(other))
         for version in AGGREGATED:
-            core = [_group_discovery("", self._legacy_api)] if self._legacy_api else []
-            others = [_group_discovery(group, self._versions[group]) for group in self._groups]
+            core = [self._group_discovery("")] if self._legacy_api else []
+            others = [self._group_discovery(group) for group in self._groups]
             self._aggregated["/api", version] = _discovery_list(version, core)
             self._aggregated["/apis", version] = _discovery_list(version, others)
+
+    def _group_discovery(self, group: str) -> dict[str, Any]:
+        metadata = {"name": group} if group else {}
+        return {
+            "metadata": metadata,
+            "versions": [self._version_discovery(group, one) for one in self._versions[group]],
+        }
+
+    def _version_discovery(self, group: str, version: str) -> dict[str, Any]:
+        other = self._others.get((group, version))
+        if other is None:
+            resources = sorted(self._versions[group][version], key=lambda one: one.plural)
+            return {"version": version, "resources": list(map(_resource_discovery, resources)), "freshness": "Current"}
+        if other.problem:
+            return {"version": version, "freshness": "Stale"}
+        return {"version": version, "resources": other.discovered.aggregated(), "freshness": "Current"}
 
     def _group_list(self) -> list[dict[str, Any]]:
         return [self._group(group) for group in self._groups]
@@ -169,6 +194,16 @@ def _resource_list(resources: Iterable[Resource]) -> dict[str, Any]:
     return start | {"groupVersion": version, "resources": rows}
 
 
+def _other_list(other: AggregatedApi) -> dict[str, Any]:
+    version = f"{other.group}/{other.version}"
+    return {
+        "kind": "APIResourceList",
+        "apiVersion": "v1",
+        "groupVersion": version,
+        "resources": other.discovered.plain(),
+    }
+
+
 def _row(one: Resource) -> dict[str, Any]:
     row: dict[str, Any] = {
         "name": one.plural,
@@ -206,19 +241,6 @@ def _subresource_row(one: Resource, name: str) -> dict[str, Any]:
 def _discovery_list(version: str, items: list[dict[str, Any]]) -> Document:
     kind, api = "APIGroupDiscoveryList", f"apidiscovery.k8s.io/{version}"
     return document({"kind": kind, "apiVersion": api, "metadata": {}, "items": items})
-
-
-def _group_discovery(group: str, versions: Mapping[str, Sequence[Resource]]) -> dict[str, Any]:
-    metadata = {"name": group} if group else {}
-    shown = [
-        {
-            "version": version,
-            "resources": [_resource_discovery(one) for one in sorted(resources, key=lambda one: one.plural)],
-            "freshness": "Current",
-        }
-        for version, resources in versions.items()
-    ]
-    return {"metadata": metadata, "versions": shown}
 
 
 def _response_kind(group: str, version: str, kind: str) -> dict[str, str]:

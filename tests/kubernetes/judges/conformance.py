@@ -10,8 +10,8 @@ import re
 import signal
 import subprocess
 import time
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -22,16 +22,23 @@ from kubernetes.judges.ginkgo import read_report
 from kubernetes.judges.left import NEEDS_A_KUBELET, read_left
 from kubernetes.judges.planes import plane
 from kubernetes.own_cluster import OwnCluster
+from kubernetes.parts import PartFailedError
 
 NODES = 5
-WORKERS = 3
+WORKERS = 2
 BATCH = 9
 LIMIT_S = 90.0
 """Of one spec."""
-SLOW_LIMIT_S = 320.0
-SLOW = re.compile(r"\[Serial\]|\[Slow\]|CronJob|should not be restarted|should have monotonically increasing")
+SLOW_LIMIT_S = 720.0
+SLOW = re.compile(
+    r"\[Serial\]|\[Slow\]|CronJob|should not be restarted|should have monotonically increasing|500 podspec updates"
+)
 GRACE_S = 45.0
 """For a suite to clean up, after the interrupt."""
+LONGEST_LOOK_S = 5.0
+"""Time between two looks at a suite counts for no more: whoever suspends the judges suspends the suite, too."""
+MAX_STARTS = 3
+"""How often a spec is begun that a suite or a plane keeps from starting, as on a machine that is too busy."""
 SPECIAL = re.compile(r"[\\.+*?()|\[\]{}^$]")
 SEPARATOR = b"------------------------------"
 FLAGS = (
@@ -97,6 +104,7 @@ class Work:
         self._planes = planes
         self._limit_s = limit_s
         self._batches = 0
+        self._starts: Counter[str] = Counter()
         self._lock = Lock()
 
     def run(self, specs: Sequence[str]) -> Outcome:
@@ -109,9 +117,23 @@ class Work:
 
     def _work(self, worker: int) -> None:
         while batch := self._take():
-            with self._planes(worker) as cluster:
-                while batch:
-                    batch = self._take() if self._run_batch(cluster, batch) else ()
+            try:
+                with self._planes(worker) as cluster:
+                    while batch:
+                        batch = self._take() if self._run_batch(cluster, batch) else ()
+            except (PartFailedError, TimeoutError) as error:
+                with self._lock:
+                    self._begin_again(batch, f"the plane does not start: {error}")
+
+    def _begin_again(self, batch: Iterable[str], why: str) -> None:
+        """Have these specs wait once more, if they may; else they failed."""
+        for name in batch:
+            self._starts[name] += 1
+            if self._starts[name] < MAX_STARTS:
+                self._waiting.append(name)
+            else:
+                self.outcome.failed[name] = why
+                print(f"  {name}: {why}", flush=True)
 
     def _take(self) -> tuple[str, ...]:
         with self._lock:
@@ -134,12 +156,12 @@ class Work:
         began = found.passed | found.failed.keys() | found.skipped
         again = [name for name in batch if name not in began]
         with self._lock:
-            if len(again) == len(batch):  # rather than for ever
-                why = next(iter(found.failed.values()), "the suite does not start; see its log")
-                found.failed |= dict.fromkeys(again, why)
-                again = []
+            why = next(iter(found.failed.values()), "the suite does not start; see its log")
             self.outcome.add(found.only(batch))
-            self._waiting.extend(again)
+            if len(again) == len(batch):  # rather than for ever
+                self._begin_again(again, why)
+            else:
+                self._waiting.extend(again)
             for name in batch:
                 if name in found.failed:
                     print(f"  {name}: {found.failed[name]}", flush=True)
@@ -159,17 +181,18 @@ def _watch(command: Sequence[str | Path], folder: Path, log: Path, limit_s: floa
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-        written, since, interrupted = 0, time.monotonic(), False
+        written, waited_s, interrupted, looked = 0, 0.0, False, time.monotonic()
         while True:
             try:
                 process.wait(1.0)
                 return
             except subprocess.TimeoutExpired:
                 now, separators = time.monotonic(), log.read_bytes().count(SEPARATOR)
+            waited_s, looked = waited_s + min(now - looked, LONGEST_LOOK_S), now
             if separators != written and not interrupted:
-                written, since = separators, now
-            elif interrupted and now - since > GRACE_S:
+                written, waited_s = separators, 0.0
+            elif interrupted and waited_s > GRACE_S:
                 process.kill()
-            elif not interrupted and now - since > limit_s:
+            elif not interrupted and waited_s > limit_s:
                 process.send_signal(signal.SIGINT)
-                since, interrupted = now, True
+                waited_s, interrupted = 0.0, True

@@ -10,12 +10,15 @@ from itertools import count
 from typing import Any
 
 from situate.loop.health import Check
+from situate.server.aggregation.apis import AggregatedApis
+from situate.server.aggregation.connector import ApiServerConnector
 from situate.server.errors import StatusError
 from situate.server.http.ports import CreateHandler, LogSource, NodeConnector
 from situate.server.http.server import Server, serve
 from situate.server.http.settings import Limits, ServerSettings
 from situate.server.identity.audit.event import AuditRecord
 from situate.server.identity.authorization.attributes import Attributes, forbidden_error
+from situate.server.registry.cache import Cache
 from situate.server.registry.registry import Registry
 from situate.server.requests import SYSTEM, Caller, Object, Target
 from situate.server.resources import BY_KIND
@@ -156,6 +159,7 @@ class World:
     registry: Registry
     door: Door
     client_tls: ssl.SSLContext | None = None
+    aggregation: tuple[AggregatedApis, ApiServerConnector] | None = None
 
     @asynccontextmanager
     async def line(self, limit: int = 1 << 20) -> AsyncIterator[Line]:
@@ -192,6 +196,7 @@ async def world(
     specials: Mapping[tuple[str, str, str], CreateHandler] | None = None,
     logs: LogSource | None = None,
     nodes: NodeConnector | None = None,
+    servers: Callable[[Cache], ApiServerConnector] | None = None,
     checks: Mapping[str, list[Check]] | None = None,
     store: MemoryStore | None = None,
 ) -> AsyncIterator[World]:
@@ -205,6 +210,7 @@ async def world(
     if store is None:
         await registry.create(Target(BY_KIND["v1", "Namespace"], "", "default"), namespace, SYSTEM)
     settings = ServerSettings(port=0, limits=limits or Limits())
+    aggregation = (AggregatedApis(registry.cache), servers(registry.cache)) if servers is not None else None
     server = await serve(
         settings,
         registry,
@@ -215,12 +221,13 @@ async def world(
         views=Views(kept, registry.cache),
         logs=logs,
         nodes=nodes,
+        aggregation=aggregation,
         checks=checks,
         wall_ns=lambda: NOW_NS,
         rand=lambda: 0.5,
     )
     try:
-        yield World(server, registry, door, client_tls)
+        yield World(server, registry, door, client_tls, aggregation)
     finally:
         await server.stop()
         await registry.aclose()

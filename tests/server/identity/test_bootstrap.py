@@ -7,7 +7,7 @@ import pytest
 from server.identity.memory import Memory
 from situate.server.errors import StatusError, already_exists, conflict
 from situate.server.identity.authorization.roles import BINDINGS, ROLES, BootstrapBinding, BootstrapRole
-from situate.server.identity.bootstrap import SYSTEM_NAMESPACES, bootstrap, publish_authorities
+from situate.server.identity.bootstrap import REQUEST_HEADERS, SYSTEM_NAMESPACES, bootstrap, publish_authorities
 from situate.server.identity.ports import resource_of
 from situate.server.requests import Caller, Object, Target
 
@@ -64,7 +64,11 @@ def test_namespaces_accounts_and_the_certificate_are_there(memory: Memory) -> No
         read(memory, "namespaces", namespace, api="v1")
         read(memory, "serviceaccounts", "default", namespace, api="v1")
     shown = read(memory, "configmaps", "extension-apiserver-authentication", "kube-system", api="v1")
-    assert shown["data"] == {"client-ca-file": "a certificate"}
+    assert shown["data"] == {
+        "client-ca-file": "a certificate",
+        "requestheader-client-ca-file": "a certificate",
+        **REQUEST_HEADERS,
+    }
 
 
 def test_roles_that_gather_others_show_what_they_have(memory: Memory) -> None:
@@ -122,7 +126,7 @@ def test_what_says_no_to_updates_is_left_alone(memory: Memory) -> None:
 def test_a_new_certificate_replaces_the_old_one(memory: Memory) -> None:
     asyncio.run(bootstrap(memory, "another"))
     shown = read(memory, "configmaps", "extension-apiserver-authentication", "kube-system", api="v1")
-    assert shown["data"] == {"client-ca-file": "another"}
+    assert shown["data"]["client-ca-file"] == "another"
 
 
 def written(memory: Memory, certificate: str = "a certificate", *more: Object) -> int:
@@ -150,7 +154,7 @@ def test_a_new_authority_is_published_where_servers_and_nodes_look(memory: Memor
     asyncio.run(publish_authorities(memory, "another"))
     assert memory.revision == before + 2
     shown = read(memory, "configmaps", "extension-apiserver-authentication", "kube-system", api="v1")
-    assert shown["data"] == {"client-ca-file": "another"}
+    assert shown["data"]["client-ca-file"] == "another"
     info = read(memory, "configmaps", "cluster-info", "kube-public", api="v1")
     assert base64.b64encode(b"another").decode() in info["data"]["kubeconfig"]
 
@@ -160,7 +164,7 @@ def test_what_somebody_added_to_a_config_map_stays(memory: Memory) -> None:
     memory.put(shown | {"data": {"mine": "x"}})
     assert written(memory) == 1
     shown = read(memory, "configmaps", "extension-apiserver-authentication", "kube-system", api="v1")
-    assert shown["data"] == {"mine": "x", "client-ca-file": "a certificate"}
+    assert (shown["data"]["mine"], shown["data"]["client-ca-file"]) == ("x", "a certificate")
 
 
 def test_a_role_that_lost_what_it_gathers_gathers_again(memory: Memory) -> None:

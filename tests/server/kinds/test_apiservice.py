@@ -1,4 +1,4 @@
-"""APIServices are stored, and say that nothing is proxied to them."""
+"""APIServices, and what they say of whether they are available."""
 
 from server.kinds.checking import found_by
 from server.kinds.group_writes import strategy_of
@@ -20,33 +20,30 @@ def created(**spec: object) -> Object:
     return made
 
 
-def test_one_of_another_server_is_not_available_and_warns() -> None:
+def test_whether_one_of_another_server_is_available_is_not_known_yet() -> None:
     made = created(service=dict(SERVICE))
     assert found_by(STRATEGY.validate, made) == []
     assert made["spec"]["service"]["port"] == 443
-    (condition,) = made["status"]["conditions"]
-    assert (condition["type"], condition["status"], condition["reason"]) == ("Available", "False", "NotProxied")
-    assert condition["lastTransitionTime"] == NOW
-    assert STRATEGY.warnings(made) == [
-        "APIService is stored and has no effect here: situate proxies no requests to other API servers"
-    ]
-    assert cells_of(RESOURCE, made, 0)[:3] == ["v1.example.com", "default/sample", "False (NotProxied)"]
+    assert made["status"] == {}
+    assert cells_of(RESOURCE, made, 0)[:3] == ["v1.example.com", "default/sample", "Unknown"]
 
 
 def test_a_local_one_is_available() -> None:
     made = created()
-    assert STRATEGY.warnings(made) == []
     assert cells_of(RESOURCE, made, 0)[:3] == ["v1.example.com", "Local", "True"]
 
 
-def test_one_that_gets_a_service_is_no_longer_available_and_its_other_conditions_stay() -> None:
-    old = created()
-    old["status"]["conditions"].append({"type": "Mine", "status": "True"})
-    new = {**old, "spec": {**old["spec"], "service": {**SERVICE, "port": 443}}, "status": {}}
+def test_one_that_gets_another_service_is_asked_anew_and_its_other_conditions_stay() -> None:
+    old = created(service=dict(SERVICE))
+    old["status"] = {"conditions": [{"type": "Available", "status": "True"}, {"type": "Mine", "status": "True"}]}
+    new = {**old, "spec": {**old["spec"], "service": {**SERVICE, "port": 8443}}, "status": {}}
     STRATEGY.prepare_update(new, old)
-    assert [(one["type"], one["status"]) for one in new["status"]["conditions"]] == [
-        ("Mine", "True"),
-        ("Available", "False"),
+    assert [one["type"] for one in new["status"]["conditions"]] == ["Mine"]
+    del new["spec"]["service"]
+    STRATEGY.prepare_update(new, old)
+    assert [(one["type"], one.get("reason")) for one in new["status"]["conditions"]] == [
+        ("Mine", None),
+        ("Available", "Local"),
     ]
 
 

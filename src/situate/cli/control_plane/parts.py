@@ -4,7 +4,8 @@ import asyncio
 import ssl
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from ipaddress import ip_address
 from pathlib import Path
@@ -23,6 +24,9 @@ from situate.cli.control_plane.process_agent import process_agent
 from situate.cli.control_plane.settings import ControlPlaneSettings
 from situate.core.reconcile.nodes.fencing import NodeProfile
 from situate.loop.logs import Log
+from situate.server.aggregation.apis import AggregatedApis
+from situate.server.aggregation.connector import CLIENT_NAME as FRONT_PROXY
+from situate.server.aggregation.connector import ApiServerConnector
 from situate.server.errors import StatusError
 from situate.server.identity.file_names import SERVER
 from situate.server.identity.pki.authority_files import CERTIFICATE, NEXT
@@ -31,6 +35,7 @@ from situate.server.identity.setup import IdentityParts
 from situate.server.identity.tokens.token_requests import TokenRequests
 from situate.server.kubelet.connector import CLIENT_NAME, KubeletConnector, KubeletTls
 from situate.server.own_service import OwnService
+from situate.server.registry.cache import Cache
 from situate.server.registry.registry import Registry
 from situate.store.errors import StoreError
 
@@ -102,12 +107,29 @@ def kubelet_tls(directory: Path, identity: IdentityParts) -> KubeletTls:
 
 
 def _load_certificate(directory: Path, identity: IdentityParts, tls: KubeletTls) -> None:
-    credential = identity.authority.server_client(CLIENT_NAME, now())
+    with _client_certificate(directory, identity, CLIENT_NAME) as file:
+        tls.load(file, identity.authority.bundle.decode())
+
+
+def aggregation(directory: Path, identity: IdentityParts, cache: Cache) -> tuple[AggregatedApis, ApiServerConnector]:
+    """What other API servers serve, and how to reach them."""
+
+    def authenticate(context: ssl.SSLContext) -> None:
+        with _client_certificate(directory, identity, FRONT_PROXY) as file:
+            context.load_cert_chain(file)
+
+    return AggregatedApis(cache), ApiServerConnector(cache, authenticate)
+
+
+@contextmanager
+def _client_certificate(directory: Path, identity: IdentityParts, name: str) -> Iterator[str]:
+    """A file with a new certificate of the server, and its key."""
+    credential = identity.authority.server_client(name, now())
     memory = _IN_MEMORY if _IN_MEMORY.is_dir() else directory  # a full disk must not keep a server from starting
     with tempfile.NamedTemporaryFile(dir=memory) as file:  # ssl reads nothing but files, and this one only we can read
         file.write(credential.certificate + credential.key)
         file.flush()
-        tls.load(file.name, identity.authority.bundle.decode())
+        yield file.name
 
 
 async def renew_certificates(

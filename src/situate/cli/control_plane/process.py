@@ -20,6 +20,7 @@ from situate.cli.control_plane.backups import finish_restore
 from situate.cli.control_plane.cluster_copy import copy_cluster, hollow_copies
 from situate.cli.control_plane.page import PagePort
 from situate.cli.control_plane.parts import (
+    aggregation,
     hollow_fleet,
     kubelet_tls,
     machine_agent,
@@ -44,6 +45,9 @@ from situate.server.admission.policies.params import ParamFinder
 from situate.server.admission.users import user_admission
 from situate.server.admission.webhooks.client import WebhookClient
 from situate.server.admission.webhooks.metrics import WebhookMetrics
+from situate.server.aggregation.apis import AggregatedApis
+from situate.server.aggregation.availability import AvailabilityController
+from situate.server.aggregation.connector import ApiServerConnector
 from situate.server.apiextensions.controller import DefinitionController
 from situate.server.apiextensions.conversion_metrics import ConversionMetrics
 from situate.server.apiextensions.conversion_webhook import ConversionWebhooks
@@ -198,13 +202,13 @@ async def _open(
         views = Views(store, cache)
         stack.push_async_callback(views.aclose)
         # 4. Clients of the API in this process: they begin when it is served, and their health is part of its own.
-        parts, registered = _parts(settings, store, registry, binder, metrics, counts), asyncio.Event()
+        others, registered = aggregation(settings.directory, identity, cache), asyncio.Event()
+        parts = _parts(settings, store, registry, others, binder, metrics, counts)
         if said["hollowNodes"]:
             parts.append(Part("hollow-nodes", lambda: hollow_fleet(settings, registry, registered).run()))
         else:
             registered.set()
         parts.append(Part("snapshot-lag", lag.run))
-        parts.append(Part("custom-kinds", lambda: DefinitionController(registry, time.time_ns).run()))
         parts.append(Part("revocations", lambda: share_always(registry, identity.authority.folder / REVOKED)))
         signer = CertificateSigner(registry, identity.authority, identity.identity.authorization, now)
         parts.append(Part("certificate-signer", signer.run))
@@ -219,6 +223,7 @@ async def _open(
 
         async def renewed() -> None:
             keep_kubeconfig()
+            others[1].forget_certificates()
             await publish_authorities(registry, identity.authority.bundle.decode())
 
         async def keep_service() -> None:
@@ -238,6 +243,7 @@ async def _open(
             identity,
             binder,
             nodes,
+            others,
             tls,
             (metrics, counts, lag, called, converted),
             supervisor,
@@ -346,6 +352,7 @@ async def _serve(
     identity: IdentityParts,
     binder: Binder,
     nodes: KubeletConnector,
+    others: tuple[AggregatedApis, ApiServerConnector],
     tls: ssl.SSLContext,
     rendered: Sequence[Rendered],
     supervisor: Supervisor,
@@ -372,6 +379,7 @@ async def _serve(
         views=views,
         logs=KubeletLogs(registry, nodes),
         nodes=nodes,
+        aggregation=others,
         checks={
             "readyz": [
                 Check("store", lambda: registry.cache.problem),
@@ -395,11 +403,17 @@ def _parts(
     settings: ControlPlaneSettings,
     store: Store,
     registry: Registry,
+    others: tuple[AggregatedApis, ApiServerConnector],
     binder: Binder,
     metrics: Metrics,
     counts: ControllerMetrics,
 ) -> list[Part]:
-    parts = [Part("compaction", lambda: compact_regularly(store)), Part("clock", watch_clock)]
+    parts = [
+        Part("compaction", lambda: compact_regularly(store)),
+        Part("clock", watch_clock),
+        Part("custom-kinds", lambda: DefinitionController(registry, time.time_ns).run()),
+        Part("aggregated-apis", lambda: AvailabilityController(registry, *others, time.time_ns).run()),
+    ]
     if isinstance(store, EncryptedStore):
         parts.append(Part("encryption", lambda: keep_current(store)))
     if settings.scheduler:

@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple
 
 from situate.server.errors import StatusError, bad_request
 from situate.server.http import bodies
+from situate.server.http.forwarding import forward, forwarded_headers, unreached
 from situate.server.http.ports import NodeConnector
 from situate.server.http.request import ApiRequest
 from situate.server.http.responses import Response
@@ -25,22 +26,11 @@ from situate.server.http.settings import Limits
 from situate.server.http.streams import OpenStreams
 from situate.server.http.tunnels import Tunnel, upgrade_headers, wants_upgrade
 from situate.server.http.urls import no_such_path
-from situate.server.kubelet.connection import (
-    HEAD_BYTES,
-    HOP_HEADERS,
-    AnswerError,
-    AnswerHead,
-    Header,
-    NodeConnection,
-    ask,
-    read_body,
-)
+from situate.server.kubelet.connection import HEAD_BYTES, NodeConnection
 from situate.server.registry.registry import Registry
 from situate.server.requests import ListOptions, Target
 from situate.server.resources import BY_KIND
 
-ANSWER_S: Final = 60.0
-"""For what is behind the proxy to begin its answer."""
 CONNECT_S: Final = 5.0
 DEFAULT_PORTS: Final = {"": "80", "http": "80", "https": "443"}
 """Of a pod that names no port."""
@@ -48,9 +38,6 @@ ENDPOINT_SLICES: Final = BY_KIND["discovery.k8s.io/v1", "EndpointSlice"]
 SERVICE_NAME: Final = "kubernetes.io/service-name"
 NOT_ALLOWED: Final = "address not allowed"
 NO_ENDPOINTS: Final = 'no endpoints available for service "{0}"'
-UNREACHED: Final = "error trying to reach service: {0}"
-_DROPPED: Final = HOP_HEADERS | {"host", "content-length", "authorization", "expect"}
-_IMPERSONATE: Final = "impersonate-"
 _METHODS: Final = {"create": "POST", "update": "PUT", "patch": "PATCH", "delete": "DELETE"}
 
 
@@ -99,32 +86,10 @@ class ProxyHandler:
             body = b""
             if request.verb in _METHODS:
                 body = await bodies.read_body(http, request.max_body_bytes, request.state)
-            try:
-                async with asyncio.timeout(ANSWER_S):
-                    answer = await ask(connection, http.method, _path(request), _headers(request), body)
-            except (AnswerError, OSError, TimeoutError) as error:
-                raise _unreached(str(error) or "no answer in time") from None
-            return await self._pass_on(request, connection, answer, headers)
+            given = forwarded_headers(http)
+            return await forward(self._streams, http, connection, _path(request), given, body, headers)
         finally:
             connection.abort()
-
-    async def _pass_on(
-        self, request: ApiRequest, connection: NodeConnection, answer: AnswerHead, headers: str
-    ) -> Response:
-        dropped = HOP_HEADERS | {"content-length", "content-type", "date", "cache-control"}
-        given = "".join(f"{name}: {value}\r\n" for name, value in answer.headers if name.lower() not in dropped)
-        kind = answer.get("content-type") or "application/octet-stream"
-        if request.http.method == "HEAD" or answer.code in (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED):
-            return Response(answer.code, b"", kind, given)
-        async with self._streams.open(request.http, kind, given + headers, answer.code) as stream:
-            try:
-                async for piece in read_body(connection.reader, answer, request.http.method):
-                    await stream.send((piece,))
-            except (AnswerError, OSError):
-                stream.abort()  # so that the client does not take a part for the whole
-        response = stream.finish()
-        response.code = answer.code
-        return response
 
     # -- where to ---------------------------------------------------------------------------------------------------
 
@@ -184,7 +149,7 @@ class ProxyHandler:
             async with asyncio.timeout(CONNECT_S):
                 reader, writer = await open_connection(address, int(port), ssl=tls, limit=HEAD_BYTES)
         except (OSError, TimeoutError) as error:
-            raise _unreached(str(error) or "no answer in time") from None
+            raise unreached(str(error) or "no answer in time") from None
         return NodeConnection(reader, writer, f"[{address}]:{port}" if ":" in address else f"{address}:{port}")
 
 
@@ -224,18 +189,3 @@ def _redirection(request: ApiRequest) -> Response:
     """To the same path with a slash at its end, from where a page's relative links lead behind the proxy, too."""
     raw, mark, query = request.http.raw_path.partition("?")
     return Response(HTTPStatus.MOVED_PERMANENTLY, b"", "text/plain", f"Location: {raw}/{mark}{query}\r\n")
-
-
-def _headers(request: ApiRequest) -> list[Header]:
-    found = [("Connection", "close")]
-    for name, value in request.http.headers.items():
-        lower = name.lower()
-        if lower not in _DROPPED and not lower.startswith(_IMPERSONATE):
-            found.append((name, value))
-    if request.http.remote:
-        found.append(("X-Forwarded-For", request.http.remote))
-    return found
-
-
-def _unreached(why: str) -> StatusError:
-    return StatusError(HTTPStatus.SERVICE_UNAVAILABLE, "ServiceUnavailable", UNREACHED.format(why))

@@ -11,7 +11,9 @@ from typing import Any, Final
 from aiohttp import web
 
 from situate import __version__
+from situate.server.aggregation.apis import AggregatedApi
 from situate.server.discovery import Document, subresource_verbs
+from situate.server.http.aggregated import AggregationHandler
 from situate.server.http.api_documents import ApiDocuments
 from situate.server.http.health import Health
 from situate.server.http.metrics import CONTENT_TYPE, RequestMetrics
@@ -33,7 +35,7 @@ from situate.server.openapi import PROTOBUF_V2
 from situate.server.registry.registry import Registry
 from situate.server.registry.warning import warn
 from situate.server.requests import Caller
-from situate.server.resources import served_by
+from situate.server.resources import Resource, served_by
 
 _READ: Final = ("GET", "HEAD")
 OPENAPI: Final = "/openapi/v3"
@@ -61,6 +63,7 @@ class Router:
         metrics: RequestMetrics,
         documents: ApiDocuments,
         views: ComputedResources | None = None,
+        aggregation: AggregationHandler | None = None,
     ) -> None:
         self._settings = settings
         self._registry = registry
@@ -76,11 +79,12 @@ class Router:
         self._metrics = metrics
         self._documents = documents
         self._views = views
+        self._aggregation = aggregation
         self._version = object_response(HTTPStatus.OK, version_info(settings.version)).body
 
     def resolve(self, url: RequestUrl) -> RequestUrl:
         """The URL with its resource, if that is of a custom kind."""
-        if url.resource is not None or not url.plural:
+        if url.resource is not None or not url.plural or self._aggregated(url) is not None:
             return url
         return with_custom(url, self._registry.custom.at_path(url.group, url.version, url.plural))
 
@@ -93,15 +97,15 @@ class Router:
         caller: Caller,
         state: RequestState,
     ) -> Response:
+        if self._aggregation is not None and (api := self._aggregated(url)) is not None:
+            target = http_request.raw_path if url.plural else url.path
+            return await self._aggregation.handle(http_request, api, caller, state, target, f"Audit-Id: {state.id}\r\n")
         if not url.plural:
             return self._document(http_request, url.path, query)
         resource = url.resource
         if resource is None or (resource.since and resource not in self._served):
             raise no_such_path()
-        if deprecated := DEPRECATED.get((resource.group, resource.plural)):
-            warn([deprecated])
-        if resource.custom is not None and resource.custom.warning:
-            warn([resource.custom.warning])
+        _warn_of(resource)
         most, audit_id = self._settings.limits.body_bytes, state.id
         request = ApiRequest(http_request, url, resource, verb, query, caller, state, most)
         handler = self._create_handlers.get((resource.group, resource.plural, url.subresource))
@@ -127,6 +131,17 @@ class Router:
         if verb not in resource.verbs or (everywhere and verb in ("create", "deletecollection")):
             raise wrong_method()
         return await self._plain(request, audit_id)
+
+    def _aggregated(self, url: RequestUrl) -> AggregatedApi | None:
+        """The API of another server at this path: of an object, or of an OpenAPI document."""
+        if self._aggregation is None or url.resource is not None:
+            return None
+        if url.plural:
+            return self._aggregation.apis.at(url.group, url.version)
+        if not url.path.startswith(f"{OPENAPI}/apis/"):
+            return None
+        group, _, version = url.path.removeprefix(f"{OPENAPI}/apis/").partition("/")
+        return self._aggregation.apis.at(group, version)
 
     # -- objects -------------------------------------------------------------------------------------------------
 
@@ -220,13 +235,20 @@ class Router:
     def _openapi_document(self, http_request: web.BaseRequest, path: str, query: Query) -> Response | None:
         name = path.removeprefix(OPENAPI).removeprefix("/")
         openapi = self._documents.openapi
-        document = openapi.document(name) if name else openapi.index()
+        document = openapi.document(name) if name else self._documents.openapi_index()
         if document is None:
             return None
         response = _tagged(http_request, document, JSON)
         if name and query.get("hash") == document.etag.strip('"'):
             response.headers += IMMUTABLE
         return response
+
+
+def _warn_of(resource: Resource) -> None:
+    if deprecated := DEPRECATED.get((resource.group, resource.plural)):
+        warn([deprecated])
+    if resource.custom is not None and resource.custom.warning:
+        warn([resource.custom.warning])
 
 
 def _patch_type(request: ApiRequest) -> str:

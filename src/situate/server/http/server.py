@@ -13,7 +13,10 @@ from typing import Final
 
 from situate.loop.health import Check
 from situate.loop.logs import Log
+from situate.server.aggregation.apis import AggregatedApis
+from situate.server.aggregation.connector import ApiServerConnector
 from situate.server.http.acceptor import Acceptor
+from situate.server.http.aggregated import AggregationHandler
 from situate.server.http.api_documents import ApiDocuments
 from situate.server.http.connection import Listener
 from situate.server.http.filters import RequestFilters
@@ -156,6 +159,7 @@ async def serve(
     views: ComputedResources | None = None,
     logs: LogSource | None = None,
     nodes: NodeConnector | None = None,
+    aggregation: tuple[AggregatedApis, ApiServerConnector] | None = None,
     checks: Mapping[str, Sequence[Check]] | None = None,
     gauges: Mapping[str, tuple[str, Callable[[], float]]] | None = None,
     metrics: Callable[[], bytes] = bytes,
@@ -181,8 +185,9 @@ async def serve(
         create_handlers or {},
         Health(checks or {}),
         request_metrics,
-        ApiDocuments(registry.custom, served_by(settings.version)),
+        ApiDocuments(registry.custom, served_by(settings.version), aggregation[0] if aggregation else None),
         views,
+        AggregationHandler(*aggregation, streams, limits.body_bytes) if aggregation else None,
     )
     hosts = HostAllowlist((*names, *settings.hosts, settings.address))
     filters = RequestFilters(routing, gate, hosts, request_metrics, limits, flows, wall_ns)

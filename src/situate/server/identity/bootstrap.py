@@ -13,6 +13,7 @@ from http import HTTPStatus
 from typing import Any, Final, Protocol
 
 from situate.core.reconcile.root_certificates import CERTIFICATES
+from situate.server.aggregation.connector import CLIENT_NAME
 from situate.server.errors import StatusError
 from situate.server.identity.authorization.aggregation import Aggregation
 from situate.server.identity.authorization.roles import AUTOUPDATE, BINDINGS, ROLES
@@ -24,6 +25,14 @@ from situate.server.resources import BY_KIND
 
 SYSTEM_NAMESPACES: Final = ("default", "kube-system", "kube-public", "kube-node-lease")
 DELEGATION: Final = "extension-apiserver-authentication"
+REQUEST_HEADERS: Final = {
+    "requestheader-allowed-names": f'["{CLIENT_NAME}"]',
+    "requestheader-extra-headers-prefix": '["X-Remote-Extra-"]',
+    "requestheader-group-headers": '["X-Remote-Group"]',
+    "requestheader-uid-headers": '["X-Remote-Uid"]',
+    "requestheader-username-headers": '["X-Remote-User"]',
+}
+"""How other API servers learn for which user this one asks them."""
 CLUSTER_INFO: Final = "cluster-info"
 """In kube-public, as kubeadm names it."""
 CLUSTER_INFO_KEY: Final = "kubeconfig"
@@ -87,7 +96,7 @@ def bootstrap_objects(client_ca: str) -> list[Object]:
             "apiVersion": "v1",
             "kind": "ConfigMap",
             "metadata": {"name": DELEGATION, "namespace": "kube-system"},
-            "data": {"client-ca-file": client_ca},
+            "data": {"client-ca-file": client_ca, "requestheader-client-ca-file": client_ca, **REQUEST_HEADERS},
         },
         # Anybody may read it: a joining node compares the authority with the hash from its join command.
         {

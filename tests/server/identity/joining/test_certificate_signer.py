@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
+from situate.server.aggregation.connector import CLIENT_NAME
 from situate.server.errors import StatusError
 from situate.server.identity.authorization.authorization import Authorization
 from situate.server.identity.bootstrap import bootstrap
@@ -300,6 +301,17 @@ def test_what_cannot_be_signed_has_failed(tmp_path: Path) -> None:
         await world.ask(JANE, CLIENT, request("jane", ()), ["server auth"])
         await world.approve(SYSTEM)
         obj = await world.look()
+        assert [one["type"] for one in obj["status"]["conditions"]] == ["Approved", "Failed"]
+
+    tell(tmp_path, story)
+
+
+def test_nobody_gets_the_name_that_aggregated_apis_believe(tmp_path: Path) -> None:
+    async def story(world: World) -> None:
+        await world.ask(JANE, CLIENT, request(CLIENT_NAME, ()), CLIENT_USAGES)
+        await world.approve(SYSTEM)
+        obj = await world.look()
+        assert certificate(obj) is None
         assert [one["type"] for one in obj["status"]["conditions"]] == ["Approved", "Failed"]
 
     tell(tmp_path, story)

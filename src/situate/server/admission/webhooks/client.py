@@ -128,7 +128,7 @@ class WebhookClient:
     def _context(self, authorities: str) -> ssl.SSLContext:
         found = self._contexts.get(authorities)
         if found is None:
-            found = self._contexts[authorities] = _tls_context(authorities)
+            found = self._contexts[authorities] = tls_context(authorities)
             if len(self._contexts) > MAX_CONTEXTS:
                 self._contexts.popitem(last=False)
         return found
@@ -205,7 +205,7 @@ def _refusal(head: AnswerHead, body: bytes) -> CallError:
     )
 
 
-def _tls_context(authorities: str) -> ssl.SSLContext:
+def tls_context(authorities: str) -> ssl.SSLContext:
     """With these authorities (PEM in base64), or those of the system."""
     context = ssl.create_default_context()
     if authorities:

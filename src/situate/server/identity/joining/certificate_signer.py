@@ -26,6 +26,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.x509.oid import NameOID
 
 from situate.loop.logs import Log
+from situate.server.aggregation.connector import CLIENT_NAME
 from situate.server.errors import StatusError
 from situate.server.identity.authorization.attributes import Attributes, Authorizer
 from situate.server.identity.authorization.node_authorizer import NODES as NODE_GROUP
@@ -247,6 +248,9 @@ def _problem(spec: Mapping[str, Any], request: x509.CertificateSigningRequest, *
         return "the key must be RSA, ECDSA or Ed25519"
     if isinstance(key, rsa.RSAPublicKey) and key.key_size < RSA_BITS:
         return f"an RSA key must have at least {RSA_BITS} bits"
+    names = [str(one.value) for one in request.subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
+    if CLIENT_NAME in names:
+        return f"{CLIENT_NAME} is this server's own name to aggregated APIs, which believe it whatever user it names"
     usages = set(spec.get("usages") or ())
     purpose = "server auth" if serving else "client auth"
     if purpose not in usages or usages - {purpose, "digital signature", "key encipherment"}:

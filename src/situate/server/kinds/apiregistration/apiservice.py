@@ -1,4 +1,5 @@
-"""APIService: a group and version that another API server serves. They are stored, and nothing is proxied to them."""
+"""APIService: a group and version that another API server serves, behind a Service. Whether it answers, the
+aggregation says."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -6,18 +7,15 @@ from typing import Any, Final
 from situate.server.kinds.field_errors import Causes
 from situate.server.kinds.kind import Kind
 from situate.server.kinds.names import dns_1035_label, path_segment, port_number, subdomain
-from situate.server.kinds.networking.kept import kept
 from situate.server.kinds.strategy import Strategy, again, keep_all_but_status, keep_status
 from situate.server.kinds.webhook_clients import PORT, default_port
 from situate.server.objects import Object
 
-WHY: Final = "situate proxies no requests to other API servers"
 MOST_GROUP_PRIORITY: Final = 20_000
 MOST_VERSION_PRIORITY: Final = 1_000
 AVAILABLE: Final = "Available"
 STATUSES: Final = ("False", "True", "Unknown")
 _LOCAL: Final = ("True", "Local", "Local APIServices are always available")
-_REMOTE: Final = ("False", "NotProxied", WHY)
 
 
 def _default(obj: Object) -> None:
@@ -25,18 +23,21 @@ def _default(obj: Object) -> None:
 
 
 def _prepare_create(obj: Object) -> None:
-    obj["status"] = {"conditions": [_availability(obj, obj["metadata"].get("creationTimestamp"))]}
+    obj["status"] = (
+        {} if "service" in obj["spec"] else {"conditions": [_local(obj["metadata"].get("creationTimestamp"))]}
+    )
 
 
 def _prepare_update(new: Object, old: Object) -> None:
+    """Whatever was found out about another server no longer holds if the service changes."""
     keep_status(new, old)
-    if ("service" in new["spec"]) != ("service" in old["spec"]):
+    if new["spec"].get("service") != old["spec"].get("service"):
         others = [one for one in (old.get("status") or {}).get("conditions") or () if one.get("type") != AVAILABLE]
-        new["status"] = {"conditions": [*others, _availability(new, None)]}
+        new["status"] = {"conditions": others if "service" in new["spec"] else [*others, _local(None)]}
 
 
-def _availability(obj: Object, since: str | None) -> Mapping[str, Any]:
-    status, reason, message = _REMOTE if "service" in obj["spec"] else _LOCAL
+def _local(since: str | None) -> Mapping[str, Any]:
+    status, reason, message = _LOCAL
     return {"type": AVAILABLE, "status": status, "lastTransitionTime": since, "reason": reason, "message": message}
 
 
@@ -100,10 +101,6 @@ def _available(obj: Object) -> str:
     return "Unknown"
 
 
-def _warnings(obj: Object) -> list[str]:
-    return kept("APIService", WHY)(obj) if "service" in obj["spec"] else []
-
-
 KIND: Final = Kind(
     "apiregistration.k8s.io/v1 apiservices APIService C - api-extensions | status",
     strategy=Strategy(
@@ -114,7 +111,6 @@ KIND: Final = Kind(
         validate=_validate,
         validate_update=again(_validate),
         validate_status=_validate_status,
-        warnings=_warnings,
         name_rule=path_segment,
     ),
     columns="Name!, Service, Available, Age",
