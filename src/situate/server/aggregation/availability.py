@@ -44,7 +44,7 @@ WATCH: Final = WatchOptions(initial_events=False)
 _log = Log(__name__)
 
 
-class Condition(NamedTuple):
+class Availability(NamedTuple):
     status: str
     reason: str
     message: str
@@ -107,20 +107,20 @@ class AvailabilityController:
         except Exception as error:  # noqa: BLE001 - whatever is odd about this APIService, the others go on
             _log.error("An APIService cannot be checked", name=stored.name, err=describe_error(error))
 
-    async def _condition(self, obj: Object) -> Condition:
+    async def _condition(self, obj: Object) -> Availability:
         if not is_remote(obj):
-            return Condition("True", "Local", SERVED_HERE)
+            return Availability("True", "Local", SERVED_HERE)
         api = api_of(obj)
         try:
             async with asyncio.timeout(ANSWER_S):
                 self._apis.discover(api.name, await self._discover(api))
         except UnresolvedError as error:
-            return Condition("False", "EndpointsNotFound", str(error))
+            return Availability("False", "EndpointsNotFound", str(error))
         except (AnswerError, CallError, DiscoveryError, OSError, TimeoutError) as error:
             why = str(error) or "no answer in time"
             message = f"failing or missing response from https://{_host(obj)}{api.path}: {why}"
-            return Condition("False", "FailedDiscoveryCheck", message)
-        return Condition("True", "Passed", PASSED)
+            return Availability("False", "FailedDiscoveryCheck", message)
+        return Availability("True", "Passed", PASSED)
 
     async def _discover(self, api: AggregatedApi) -> Discovered:
         connection = await self._connector.connect(api)
@@ -138,7 +138,7 @@ class AvailabilityController:
             connection.abort()
         return read_resources(body, f"{api.group}/{api.version}")
 
-    async def _write(self, stored: StoredObject, found: Condition) -> None:
+    async def _write(self, stored: StoredObject, found: Availability) -> None:
         now = datetime.fromtimestamp(self._wall_ns() // 1_000_000_000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
         def change(obj: Object, _stored: StoredObject) -> Object:
@@ -154,10 +154,10 @@ class AvailabilityController:
         _log.info("The availability of an APIService changed", name=stored.name, **found._asdict())
 
 
-def _current(obj: Object) -> Condition | None:
+def _current(obj: Object) -> Availability | None:
     for one in (obj.get("status") or {}).get("conditions") or ():
         if one.get("type") == AVAILABLE:
-            return Condition(one.get("status", ""), one.get("reason", ""), one.get("message", ""))
+            return Availability(one.get("status", ""), one.get("reason", ""), one.get("message", ""))
     return None
 
 
