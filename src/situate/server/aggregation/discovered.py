@@ -19,7 +19,7 @@ class DiscoveryError(Exception):
     """The answer is no list of resources. The message is one line."""
 
 
-class ApiResource(Struct, frozen=True, omit_defaults=True, rename="camel"):
+class OtherResource(Struct, frozen=True, omit_defaults=True, rename="camel"):
     """An APIResource."""
 
     name: str
@@ -41,11 +41,11 @@ class ApiResource(Struct, frozen=True, omit_defaults=True, rename="camel"):
 class _List(Struct, frozen=True, rename="camel"):
     kind: str
     group_version: str
-    resources: tuple[ApiResource, ...]
+    resources: tuple[OtherResource, ...]
 
 
 class Discovered(Struct, frozen=True):
-    rows: tuple[ApiResource, ...] = ()
+    rows: tuple[OtherResource, ...] = ()
 
     @property
     def hash(self) -> str:
@@ -80,7 +80,7 @@ def read_resources(body: bytes, group_version: str) -> Discovered:
     return Discovered(tuple(sorted(found.resources, key=lambda row: row.name)))
 
 
-def _resource(row: ApiResource) -> dict[str, Any]:
+def _resource(row: OtherResource) -> dict[str, Any]:
     found: dict[str, Any] = {
         "resource": row.name,
         "responseKind": _kind(row),
@@ -95,6 +95,6 @@ def _resource(row: ApiResource) -> dict[str, Any]:
     return found
 
 
-def _kind(row: ApiResource) -> dict[str, str]:
+def _kind(row: OtherResource) -> dict[str, str]:
     """Empty group and version: those of the list."""
     return {"group": row.group, "version": row.version, "kind": row.kind}
