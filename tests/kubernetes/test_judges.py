@@ -5,10 +5,13 @@ import json
 import tarfile
 from pathlib import Path
 
+import pytest
+
 from kubernetes import images
 from kubernetes.judges.__main__ import SUITES
-from kubernetes.judges.common import Outcome
+from kubernetes.judges.common import JudgeError, Outcome
 from kubernetes.judges.conformance import MAX_STARTS, Work, hollow_plane
+from kubernetes.judges.go_suites import START_FILE, START_LIMIT_S, give_time_to_start
 from kubernetes.judges.left import NEEDS_A_KUBELET, ON_HOLLOW_NODES, RACES, differences, read_left
 
 
@@ -70,3 +73,19 @@ def test_a_spec_that_is_kept_from_starting_waits_again_and_fails_in_the_end(tmp_
     work._begin_again(["a"], "too busy")
     assert work._take() == ()
     assert work.outcome.failed == {"a": "too busy"}
+
+
+def test_the_time_to_start_is_set_in_a_copy_of_controller_runtime_and_in_no_other(tmp_path: Path) -> None:
+    give_time_to_start(tmp_path)
+    assert not list(tmp_path.iterdir())
+    file = tmp_path / START_FILE
+    file.parent.mkdir(parents=True)
+    file.write_text("\t\tps.StartTimeout = 20 * time.Second\n\t\tps.StopTimeout = 20 * time.Second\n")
+    for _ in range(2):  # a copy is used more than once
+        give_time_to_start(tmp_path)
+        assert file.read_text() == (
+            f"\t\tps.StartTimeout = {START_LIMIT_S} * time.Second\n\t\tps.StopTimeout = 20 * time.Second\n"
+        )
+    file.write_text("func nothing() {}\n")
+    with pytest.raises(JudgeError, match="does not set the time to start once, but 0 times"):
+        give_time_to_start(tmp_path)

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
-from situate.server.aggregation.connector import CLIENT_NAME
+from situate.server.aggregation.connector import CLIENT_NAME as FRONT_PROXY
 from situate.server.errors import StatusError
 from situate.server.identity.authorization.authorization import Authorization
 from situate.server.identity.bootstrap import bootstrap
@@ -24,6 +24,7 @@ from situate.server.identity.joining.certificate_signer import KUBELET_CLIENT, K
 from situate.server.identity.joining.csr_admission import CLIENT, REQUESTS, CertificateRequestAdmission
 from situate.server.identity.pki import certificates
 from situate.server.identity.pki.authority import open_authority
+from situate.server.kubelet.connector import CLIENT_NAME as KUBELET_CALLER
 from situate.server.registry.cache import Cache
 from situate.server.registry.registry import Registry
 from situate.server.requests import SYSTEM, Caller, Object, Target
@@ -306,13 +307,15 @@ def test_what_cannot_be_signed_has_failed(tmp_path: Path) -> None:
     tell(tmp_path, story)
 
 
-def test_nobody_gets_the_name_that_aggregated_apis_believe(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", [FRONT_PROXY, KUBELET_CALLER])
+def test_nobody_gets_a_name_that_the_server_itself_shows(name: str, tmp_path: Path) -> None:
     async def story(world: World) -> None:
-        await world.ask(JANE, CLIENT, request(CLIENT_NAME, ()), CLIENT_USAGES)
+        await world.ask(JANE, CLIENT, request(name, ()), CLIENT_USAGES)
         await world.approve(SYSTEM)
         obj = await world.look()
         assert certificate(obj) is None
         assert [one["type"] for one in obj["status"]["conditions"]] == ["Approved", "Failed"]
+        assert f"{name} is this server's own name to " in obj["status"]["conditions"][1]["message"]
 
     tell(tmp_path, story)
 

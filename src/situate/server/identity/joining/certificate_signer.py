@@ -26,7 +26,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.x509.oid import NameOID
 
 from situate.loop.logs import Log
-from situate.server.aggregation.connector import CLIENT_NAME
+from situate.server.aggregation.connector import CLIENT_NAME as FRONT_PROXY
 from situate.server.errors import StatusError
 from situate.server.identity.authorization.attributes import Attributes, Authorizer
 from situate.server.identity.authorization.node_authorizer import NODES as NODE_GROUP
@@ -44,6 +44,7 @@ from situate.server.kinds.certificates.certificatesigningrequest import (
     conditions,
     parse_request,
 )
+from situate.server.kubelet.connector import CLIENT_NAME as KUBELET_CALLER
 from situate.server.registry.registry import Registry
 from situate.server.requests import SYSTEM, Caller, DeleteOptions, Object, Target, WatchOptions
 from situate.store.errors import StoreError
@@ -64,6 +65,11 @@ MESSAGES: Final = {
     "serving": "Auto approving kubelet serving certificate: the node has these names and addresses.",
 }
 EXISTS: Final = "node {0} exists: a token made for it (situate token create --name {0}) can replace its certificate"
+RESERVED: Final = {
+    FRONT_PROXY: "aggregated APIs, which believe it whatever user it names",
+    KUBELET_CALLER: "kubelets and agents, which run any command in any pod for it",
+}
+"""Common names that nobody gets, as this server has them itself: to whom it shows them, and what they give."""
 _CLIENT_USAGES: Final = ({"digital signature", "client auth"}, {"digital signature", "key encipherment", "client auth"})
 _SERVING_USAGES: Final = (
     {"digital signature", "server auth"},
@@ -249,8 +255,9 @@ def _problem(spec: Mapping[str, Any], request: x509.CertificateSigningRequest, *
     if isinstance(key, rsa.RSAPublicKey) and key.key_size < RSA_BITS:
         return f"an RSA key must have at least {RSA_BITS} bits"
     names = [str(one.value) for one in request.subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
-    if CLIENT_NAME in names:
-        return f"{CLIENT_NAME} is this server's own name to aggregated APIs, which believe it whatever user it names"
+    for name in names:
+        if name in RESERVED:
+            return f"{name} is this server's own name to {RESERVED[name]}"
     usages = set(spec.get("usages") or ())
     purpose = "server auth" if serving else "client auth"
     if purpose not in usages or usages - {purpose, "digital signature", "key encipherment"}:
