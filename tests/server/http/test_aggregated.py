@@ -21,6 +21,7 @@ from situate.server.aggregation.availability import AvailabilityController
 from situate.server.aggregation.connector import ApiServerConnector, user_headers
 from situate.server.aggregation.discovered import MAX_RESOURCES
 from situate.server.http import aggregated
+from situate.server.http.forwarding import REDIRECTED, SWITCHED
 from situate.server.kubelet.connection import NodeConnection
 from situate.server.requests import SYSTEM, Caller, Object, Target
 from situate.server.resources import BY_KIND
@@ -157,6 +158,9 @@ def test_headers_name_every_user_and_no_user_adds_a_header() -> None:
     ]
     with pytest.raises(ValueError, match="control characters"):
         user_headers(Caller("eve\r\nX-Remote-Group: system:masters"))
+    for spaced in (" system:masters", "system:masters ", "\u00a0system:masters"):
+        with pytest.raises(ValueError, match="begins or ends with a space"):
+            user_headers(Caller("eve", (spaced,)))
 
 
 def test_discovery_has_what_the_other_server_serves() -> None:
@@ -292,6 +296,29 @@ def test_a_server_keeps_only_so_many_requests_waiting(monkeypatch: pytest.Monkey
             go.set()
             assert (await first).code == 201
             assert (await one.here.get(f"{API}/things")).code == 201
+
+    told(story)
+
+
+@pytest.mark.parametrize(
+    "head, why",
+    [
+        (b"302 Found\r\nLocation: https://elsewhere/", REDIRECTED),
+        (b"101 Switching Protocols\r\nUpgrade: websocket", SWITCHED),
+    ],
+)
+def test_the_other_server_sends_no_client_elsewhere(head: bytes, why: str) -> None:
+    async def sending(asked: Asked) -> None:
+        asked.writer.write(listing() if path_of(asked) == API else b"HTTP/1.1 %b\r\nContent-Length: 0\r\n\r\n" % head)
+        await asked.writer.drain()
+
+    async def story() -> None:
+        async with beside(sending) as one:
+            await one.add()
+            await one.look()
+            reply = await one.here.get(f"{API}/things")
+            assert (reply.code, reply.message) == (502, why)
+            assert "location" not in reply.headers
 
     told(story)
 
