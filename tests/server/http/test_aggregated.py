@@ -4,6 +4,7 @@ tests/kubernetes/test_aggregation.py does the same with kube-apiserver as the ot
 """
 
 import asyncio
+import errno
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -271,6 +272,26 @@ def test_a_condition_is_written_only_when_it_changes() -> None:
             one.beside.resolved = False
             await one.look()
             assert (await one.condition())[0] == "False"
+
+    told(story)
+
+
+def test_a_condition_is_not_written_for_another_endpoint_with_the_same_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story() -> None:
+        async with beside(serving) as one:
+            addresses = iter(("10.0.0.1", "10.0.0.2"))
+
+            async def connect(_: AggregatedApi) -> NodeConnection:
+                raise ConnectionRefusedError(errno.ECONNREFUSED, f"Connect call failed ('{next(addresses)}', 443)")
+
+            monkeypatch.setattr(one.beside, "connect", connect)
+            await one.add()
+            await one.look()
+            revision = one.here.registry.cache.revision
+            assert (await one.condition())[2].endswith(": connection refused")
+            await one.look()
+            assert one.here.registry.cache.revision == revision
+            assert next(addresses, None) is None
 
     told(story)
 
