@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 from typing import Any
@@ -161,6 +162,46 @@ def test_a_large_definition_is_compiled_beside_the_event_loop(monkeypatch: pytes
         await world.create(custom.resources[0], thing("b", spec={"a": "x", "b": "y"}))
         assert (await items(world))[1]["spec"] == {"a": "x", "b": "y"}
         await watch.aclose()
+
+    run(story)
+
+
+def test_a_large_definition_that_changes_while_it_is_compiled_is_compiled_beside_the_event_loop_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(served, "LARGE_BYTES", 100)
+    begun, go = threading.Event(), threading.Event()
+    compiled = served.compiled_versions
+
+    def slow(*args: Any) -> Any:
+        if threading.current_thread() is not threading.main_thread():
+            begun.set()
+            assert go.wait(30)
+        return compiled(*args)
+
+    async def story(world: World) -> None:
+        custom, compilations = world.registry.custom, Compiling(monkeypatch)
+        custom.waits_for_prepare = True
+        await world.define(definition(of_spec(a=TEXT)))
+        await change(world, add_field)
+        monkeypatch.setattr(served, "compiled_versions", slow)
+        stored = world.registry.cache.get(DEFINITIONS, "", "things.example.com")
+        assert stored is not None
+        preparing = asyncio.create_task(custom.prepare(stored.object(DEFINITIONS)))
+        assert await asyncio.to_thread(begun.wait, 30)
+
+        def add_another(obj: Any) -> None:
+            obj["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = of_spec(a=TEXT, c=TEXT)
+
+        await change(world, add_another)
+        go.set()
+        assert await preparing
+        assert len(custom.resources) == 1
+        assert compilations.beside == [True, True]
+        await world.controller._handle("things.example.com")
+        await world.create(custom.resources[0], thing(spec={"a": "x", "b": "y", "c": "z"}))
+        assert (await items(world))[0]["spec"] == {"a": "x", "c": "z"}
+        assert compilations.beside == [True, True, True]
 
     run(story)
 

@@ -4,6 +4,7 @@ tests/kubernetes/test_aggregation.py does the same with kube-apiserver as the ot
 """
 
 import asyncio
+import errno
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -21,6 +22,7 @@ from situate.server.aggregation.availability import AvailabilityController
 from situate.server.aggregation.connector import ApiServerConnector, user_headers
 from situate.server.aggregation.discovered import MAX_RESOURCES
 from situate.server.http import aggregated
+from situate.server.http.forwarding import REDIRECTED, SWITCHED
 from situate.server.kubelet.connection import NodeConnection
 from situate.server.requests import SYSTEM, Caller, Object, Target
 from situate.server.resources import BY_KIND
@@ -157,6 +159,9 @@ def test_headers_name_every_user_and_no_user_adds_a_header() -> None:
     ]
     with pytest.raises(ValueError, match="control characters"):
         user_headers(Caller("eve\r\nX-Remote-Group: system:masters"))
+    for spaced in (" system:masters", "system:masters ", "\u00a0system:masters"):
+        with pytest.raises(ValueError, match="begins or ends with a space"):
+            user_headers(Caller("eve", (spaced,)))
 
 
 def test_discovery_has_what_the_other_server_serves() -> None:
@@ -271,6 +276,26 @@ def test_a_condition_is_written_only_when_it_changes() -> None:
     told(story)
 
 
+def test_a_condition_is_not_written_for_another_endpoint_with_the_same_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story() -> None:
+        async with beside(serving) as one:
+            addresses = iter(("10.0.0.1", "10.0.0.2"))
+
+            async def connect(_: AggregatedApi) -> NodeConnection:
+                raise ConnectionRefusedError(errno.ECONNREFUSED, f"Connect call failed ('{next(addresses)}', 443)")
+
+            monkeypatch.setattr(one.beside, "connect", connect)
+            await one.add()
+            await one.look()
+            revision = one.here.registry.cache.revision
+            assert (await one.condition())[2].endswith(": connection refused")
+            await one.look()
+            assert one.here.registry.cache.revision == revision
+            assert next(addresses, None) is None
+
+    told(story)
+
+
 def test_a_server_keeps_only_so_many_requests_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(aggregated, "REQUESTS_PER_API", 1)
 
@@ -292,6 +317,29 @@ def test_a_server_keeps_only_so_many_requests_waiting(monkeypatch: pytest.Monkey
             go.set()
             assert (await first).code == 201
             assert (await one.here.get(f"{API}/things")).code == 201
+
+    told(story)
+
+
+@pytest.mark.parametrize(
+    "head, why",
+    [
+        (b"302 Found\r\nLocation: https://elsewhere/", REDIRECTED),
+        (b"101 Switching Protocols\r\nUpgrade: websocket", SWITCHED),
+    ],
+)
+def test_the_other_server_sends_no_client_elsewhere(head: bytes, why: str) -> None:
+    async def sending(asked: Asked) -> None:
+        asked.writer.write(listing() if path_of(asked) == API else b"HTTP/1.1 %b\r\nContent-Length: 0\r\n\r\n" % head)
+        await asked.writer.drain()
+
+    async def story() -> None:
+        async with beside(sending) as one:
+            await one.add()
+            await one.look()
+            reply = await one.here.get(f"{API}/things")
+            assert (reply.code, reply.message) == (502, why)
+            assert "location" not in reply.headers
 
     told(story)
 

@@ -25,8 +25,10 @@ def is_finished(pod: ManagedPod) -> bool:
 
 
 def is_stranded(pod: ManagedPod) -> bool:
-    """Being deleted, and without a node whose agent could end it: the server stopped between the mark and the end."""
-    return pod.metadata.deletion_timestamp is not None and not pod.spec.node_name
+    """Being deleted, without finalizers, and without a node whose agent could end it: the server stopped between the
+    mark and the end."""
+    metadata = pod.metadata
+    return metadata.deletion_timestamp is not None and not pod.spec.node_name and not metadata.finalizers
 
 
 def is_active(pod: ManagedPod) -> bool:

@@ -7,6 +7,8 @@ only when it changes. An APIService that cannot be handled is logged; the others
 from __future__ import annotations
 
 import asyncio
+import os
+import ssl
 from collections.abc import Callable
 from contextlib import aclosing
 from datetime import UTC, datetime
@@ -117,8 +119,7 @@ class AvailabilityController:
         except UnresolvedError as error:
             return Availability("False", "EndpointsNotFound", str(error))
         except (AnswerError, CallError, DiscoveryError, OSError, TimeoutError) as error:
-            why = str(error) or "no answer in time"
-            message = f"failing or missing response from https://{_host(obj)}{api.path}: {why}"
+            message = f"failing or missing response from https://{_host(obj)}{api.path}: {_why(error)}"
             return Availability("False", "FailedDiscoveryCheck", message)
         return Availability("True", "Passed", PASSED)
 
@@ -159,6 +160,13 @@ def _current(obj: Object) -> Availability | None:
         if one.get("type") == AVAILABLE:
             return Availability(one.get("status", ""), one.get("reason", ""), one.get("message", ""))
     return None
+
+
+def _why(error: Exception) -> str:
+    """Without the address: each look takes an endpoint at random, and a message that changes is written each time."""
+    if isinstance(error, OSError) and not isinstance(error, ssl.SSLError) and error.errno is not None and error.errno > 0:
+        return os.strerror(error.errno).lower()
+    return str(error) or "no answer in time"
 
 
 def _host(obj: Object) -> str:

@@ -74,7 +74,10 @@ def user_headers(caller: Caller) -> list[Header]:
 
 
 def _value(text: str) -> str:
-    """UTF-8, as headers are written in Latin-1. Raises ValueError for what would end the header."""
+    """UTF-8, as headers are written in Latin-1. Raises ValueError for what would be read as another value: what ends
+    the header, and spaces around it, without which " system:masters" is another group."""
     if any(ord(character) < 0x20 or ord(character) == 0x7F for character in text):
         raise ValueError(f"{text!r} has control characters")
+    if text != text.strip():
+        raise ValueError(f"{text!r} begins or ends with a space")
     return text.encode().decode("latin-1")

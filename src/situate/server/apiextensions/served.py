@@ -48,6 +48,17 @@ class _Served(NamedTuple):
     """By digest: what has not changed is not compiled again."""
 
 
+class _Prepared(NamedTuple):
+    """What `prepare` has compiled."""
+
+    digests: frozenset[str]
+    """Also of versions that cannot be understood, so that nobody waits for them."""
+    compiled: Mapping[str, CompiledVersion]
+
+
+_NOTHING_PREPARED: Final = _Prepared(frozenset(), NOTHING_COMPILED)
+
+
 class CustomKinds:
     def __init__(self, cache: Cache, convert: ConvertBy = no_webhooks) -> None:
         self._cache = cache
@@ -55,8 +66,8 @@ class CustomKinds:
         self._seen = -1
         self._version = 0
         self._by_definition: dict[str, _Served] = {}
-        self._prepared: dict[str, Mapping[str, CompiledVersion]] = {}
-        """What `prepare` has compiled, by the definition's name, until it is served so."""
+        self._prepared: dict[str, _Prepared] = {}
+        """By the definition's name, until it is served so."""
         self.waits_for_prepare = False
         """Whether somebody calls `prepare` for every definition that changes: then large ones are served as they were
         until it has."""
@@ -87,19 +98,22 @@ class CustomKinds:
     async def prepare(self, crd: Object) -> bool:
         """Compile a large definition beside the event loop, before it is served; whether there was anything to do."""
         name = crd["metadata"]["name"]
-        if not _is_large(crd) or not _lacks(crd, self._known(name)):
+        known = self._known(name)
+        if not _is_large(crd) or not _lacks(crd, known):
             return False
         try:
-            self._prepared[name] = await asyncio.to_thread(compiled_versions, crd)
+            compiled = await asyncio.to_thread(compiled_versions, crd, known)
         except Exception as error:  # noqa: BLE001 - whatever is odd about this definition, the others are served
             _log.error(NOT_UNDERSTOOD, name=name, err=describe_error(error))
-            self._prepared[name] = NOTHING_COMPILED
+            compiled = NOTHING_COMPILED
+        self._prepared[name] = _Prepared(frozenset(version_digests(crd)), compiled)
         self._seen = -1
         return True
 
     def _known(self, name: str) -> Mapping[str, CompiledVersion]:
         served = self._by_definition.get(name)
-        return {**(served.compiled if served else NOTHING_COMPILED), **self._prepared.get(name, NOTHING_COMPILED)}
+        prepared = self._prepared.get(name, _NOTHING_PREPARED)
+        return {**(served.compiled if served else NOTHING_COMPILED), **prepared.compiled}
 
     def _refresh(self) -> None:
         changed = self._cache.of(DEFINITIONS).last_change
@@ -132,14 +146,7 @@ class CustomKinds:
         if not is_served(crd):
             return _Served(stored.revision, (), NOTHING_COMPILED)
         try:
-            if (
-                self.waits_for_prepare
-                and stored.name not in self._prepared
-                and before is not None
-                and before.resources
-                and _is_large(crd)
-                and _lacks(crd, known)
-            ):
+            if before is not None and before.resources and self._must_wait(stored.name, crd, known):
                 return before
             compiled = compiled_versions(crd, known)
             resources = resources_of(crd, self._convert, compiled)
@@ -148,6 +155,12 @@ class CustomKinds:
             return _Served(stored.revision, (), NOTHING_COMPILED)
         self._prepared.pop(stored.name, None)
         return _Served(stored.revision, resources, compiled)
+
+    def _must_wait(self, name: str, crd: Object, known: Mapping[str, CompiledVersion]) -> bool:
+        """Whether `prepare` is going to compile it. What it has compiled may be of an earlier revision."""
+        if not self.waits_for_prepare or not _is_large(crd) or not _lacks(crd, known):
+            return False
+        return not self._prepared.get(name, _NOTHING_PREPARED).digests.issuperset(version_digests(crd))
 
 
 def _is_large(crd: Object) -> bool:

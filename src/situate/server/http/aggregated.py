@@ -73,7 +73,7 @@ class AggregationHandler:
                     await waiting
             connection = await self._connect(api)
             try:
-                return await forward(self._streams, http, connection, target, given, body, headers)
+                return await forward(self._streams, http, connection, target, given, body, headers, may_redirect=False)
             finally:
                 connection.abort()
         finally:

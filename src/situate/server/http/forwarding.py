@@ -25,6 +25,8 @@ from situate.server.kubelet.connection import (
 ANSWER_S: Final = 60.0
 """For the other server to begin its answer."""
 UNREACHED: Final = "error trying to reach service: {0}"
+REDIRECTED: Final = "the backend attempted to redirect this request, which is not permitted"
+SWITCHED: Final = "the backend switched protocols without being asked to"
 _DROPPED: Final = HOP_HEADERS | {"host", "content-length", "authorization", "expect"}
 _IMPERSONATE: Final = "impersonate-"
 
@@ -37,13 +39,20 @@ async def forward(
     given: Iterable[Header],
     body: bytes,
     headers: str,
+    *,
+    may_redirect: bool,
 ) -> Response:
-    """`given` are the headers for the other server, `headers` are further ones for the client. Raises StatusError."""
+    """`given` are the headers for the other server, `headers` are further ones for the client. `may_redirect`: whether
+    it may send the client elsewhere, perhaps with the client's credentials. Raises StatusError."""
     try:
         async with asyncio.timeout(ANSWER_S):
             answer = await ask(connection, http.method, target, given, body)
     except (AnswerError, OSError, TimeoutError) as error:
         raise unreached(str(error) or "no answer in time") from None
+    if answer.code == HTTPStatus.SWITCHING_PROTOCOLS:
+        raise _bad_answer(SWITCHED)
+    if not may_redirect and answer.code // 100 == 3 and answer.get("location"):
+        raise _bad_answer(REDIRECTED)
     return await _pass_on(streams, http, connection, answer, headers)
 
 
@@ -80,3 +89,7 @@ def forwarded_headers(http: web.BaseRequest) -> list[Header]:
 
 def unreached(why: str) -> StatusError:
     return StatusError(HTTPStatus.SERVICE_UNAVAILABLE, "ServiceUnavailable", UNREACHED.format(why))
+
+
+def _bad_answer(why: str) -> StatusError:
+    return StatusError(HTTPStatus.BAD_GATEWAY, "InternalError", why)

@@ -87,7 +87,8 @@ class ProxyHandler:
             if request.verb in _METHODS:
                 body = await bodies.read_body(http, request.max_body_bytes, request.state)
             given = forwarded_headers(http)
-            return await forward(self._streams, http, connection, _path(request), given, body, headers)
+            where = _path(request)
+            return await forward(self._streams, http, connection, where, given, body, headers, may_redirect=True)
         finally:
             connection.abort()
 

@@ -6,6 +6,7 @@ A kubelet is not trusted to be well-behaved: heads, chunks and refusals have lim
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ PIECE_BYTES: Final = 64 << 10
 REFUSAL_BYTES: Final = 50_000
 """How much of a refusal is read."""
 CHUNK_LINE_BYTES: Final = 1_000
+MAX_LENGTH_DIGITS: Final = 18
+"""Of the length of a body."""
 TRAILER_LINES: Final = 100
 HOP_HEADERS: Final = frozenset(
     (
@@ -37,6 +40,9 @@ HOP_HEADERS: Final = frozenset(
     )
 )
 """Headers that are about one connection, and not passed on."""
+_CHUNK_SIZE: Final = re.compile(rb"[0-9A-Fa-f]{1,15}[ \t]*")
+_ENDS_LINE: Final = ("\r", "\n", "\0")
+"""What some clients take for the end of a line: a header with it may be more than one."""
 _REASONS: Final = {
     400: "BadRequest",
     401: "Unauthorized",
@@ -109,8 +115,10 @@ async def read_head(reader: asyncio.StreamReader) -> AnswerHead:
         raise AnswerError(f"the head of the answer {what}") from None
     first, *lines = text.removesuffix("\r\n\r\n").split("\r\n")
     version, _, rest = first.partition(" ")
-    if not version.startswith("HTTP/1.") or not rest[:3].isdecimal():
+    if not version.startswith("HTTP/1.") or not rest[:3].isdecimal() or int(rest[:3]) < HTTPStatus.CONTINUE:
         raise AnswerError("the answer is not HTTP/1.1")
+    if any(mark in line for line in lines for mark in _ENDS_LINE):
+        raise AnswerError("the answer has a header with a control character")
     pairs = (line.partition(":") for line in lines)
     return AnswerHead(int(rest[:3]), tuple((name.strip(), value.strip()) for name, _, value in pairs))
 
@@ -128,7 +136,7 @@ async def read_body(reader: asyncio.StreamReader, head: AnswerHead, method: str 
         while piece := await reader.read(PIECE_BYTES):
             yield piece
         return
-    if not length.isdecimal():
+    if not length.isdecimal() or len(length) > MAX_LENGTH_DIGITS:
         raise AnswerError("the length of the answer is not a number")
     async for piece in _exactly(reader, int(length)):
         yield piece
@@ -145,11 +153,10 @@ async def _exactly(reader: asyncio.StreamReader, size: int) -> AsyncIterator[byt
 
 async def _chunks(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
     while True:
-        line = await _line(reader)
-        try:
-            size = int(line.partition(b";")[0], 16)
-        except ValueError:
-            raise AnswerError("the answer has a chunk without a size") from None
+        digits = (await _line(reader)).partition(b";")[0]
+        if not _CHUNK_SIZE.fullmatch(digits):  # int() takes signs, too
+            raise AnswerError("the answer has a chunk without a size")
+        size = int(digits, 16)
         if not size:
             break
         async for piece in _exactly(reader, size):

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from core.reconcile.nodes.cases import T0, node, patched, pod, seen
 from situate.core.reconcile.api_values import SECOND
-from situate.core.reconcile.effects import DeleteObject
+from situate.core.reconcile.effects import BURST, DeleteObject
 from situate.core.reconcile.nodes.cleanup import PERIOD_MS, clean_up
 from situate.core.reconcile.nodes.fencing import KUBERNETES
 from situate.core.reconcile.objects import ObjectIndex
@@ -39,7 +39,8 @@ def test_pods_are_not_looked_through_while_there_are_few() -> None:
 def test_a_pod_without_a_node_whose_deletion_was_begun_is_deleted() -> None:
     heartbeats = seen()
     heartbeats.stranded = 1
-    pods = [pod("waits", on=""), pod("marked", on="", deleted=True), pod("stops", deleted=True)]
+    held = [pod(f"held{at}", on="", deleted=True, finalizers=("example.com/hold",)) for at in range(BURST)]
+    pods = [*held, pod("waits", on=""), pod("marked", on="", deleted=True), pod("stops", deleted=True)]
     (effect,) = clean_up(ObjectIndex(pods), heartbeats, LATE).effects
     assert isinstance(effect, DeleteObject)
     assert (effect.ref.name, effect.grace_s) == ("marked", 0)

@@ -39,7 +39,7 @@ class Heartbeats:
         self.finished = 0
         """The number of finished pods."""
         self.stranded = 0
-        """The number of pods that are being deleted and have no node."""
+        """The number of pods whose deletion was begun and not ended."""
         self._leases: dict[str, ObservedLease] = {}
         self._heard: dict[str, Millis] = {}
         self._absent: dict[str, Millis] = {}
