@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from device_builders import claim, node, owned_by, pod_with
+from device_builders import claim, device_class, node, owned_by, pod_with
 from situate.core.devices.extended import CLAIM_ANNOTATION
 from situate.core.model.devices import ResourceClaimConsumerReference
 from situate.core.model.pod import PodExtendedResourceClaimStatus
@@ -40,6 +40,29 @@ def test_only_the_claim_that_a_pod_names_has_to_have_devices(plugin: bool, named
     timeline.after(EXCUSED_MS, lambda: checker.bound(replace(pod, spec=replace(pod.spec, node_name="n1")), ""))
     timeline.advance()
     assert found == problems
+
+
+@pytest.mark.parametrize("later_ms, problems", [(0, 0), (EXCUSED_MS, 1)])
+def test_a_claim_that_was_left_is_excused_while_no_class_serves_the_resource(later_ms: int, problems: int) -> None:
+    timeline, store, found = Timeline(), ObjectStore(), list[str]()
+    checker = DeviceChecker(
+        timeline, store, ClaimServer(timeline, store), lambda: None, lambda _, more: found.extend(more)
+    )
+    store.heard_by.append(checker.hear)
+    store.put_node(node("n1", **{ACCELERATOR: "1"}))
+    store.put_other(claim("left", annotations={CLAIM_ANNOTATION: "true"}, ownerReferences=owned_by("p")))
+    status = PodExtendedResourceClaimStatus(resource_claim_name="left", request_mappings=())
+    pod = pod_with("p", requests={ACCELERATOR: "1"})
+    pod = replace(
+        pod,
+        spec=replace(pod.spec, node_name="n1"),
+        status=replace(pod.status, extended_resource_claim_status=status),
+    )
+    timeline.after(EXCUSED_MS, lambda: store.put_other(device_class("gpu")))
+    timeline.after(EXCUSED_MS + later_ms, lambda: checker.bound(pod, ""))
+    timeline.advance()
+    timeline.advance()
+    assert len(found) == problems
 
 
 @pytest.mark.parametrize(

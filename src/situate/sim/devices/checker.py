@@ -18,7 +18,7 @@ from situate.core.changes import Millis
 from situate.core.devices.claims import reaches
 from situate.core.devices.extended import CLAIM_ANNOTATION
 from situate.core.devices.inventory import NodeFacts
-from situate.core.model.devices import ResourceClaim, ResourceSlice
+from situate.core.model.devices import DeviceClass, ResourceClaim, ResourceSlice
 from situate.core.model.meta import controller_of, key_of
 from situate.core.model.node import Node
 from situate.core.model.pod import Pod
@@ -77,6 +77,7 @@ class DeviceChecker:
         """When each scheduler started last."""
         self._changed: dict[object, Millis] = {}
         """When a pool, by driver and name, or a node, by name, changed last."""
+        self._classes_changed = -EXCUSED_MS
         self._bound: dict[str, Pod] = {}
         """The pods that our schedulers bound, by uid."""
         self._excused: dict[str, None] = {}
@@ -100,6 +101,8 @@ class DeviceChecker:
                 self._changed[one.spec.driver, one.spec.pool.name] = self._timeline.now
             case Node() as node:
                 self._changed[node.metadata.name] = self._timeline.now
+            case DeviceClass():
+                self._classes_changed = self._timeline.now
             case Pod() as pod if written.gone:
                 self._bound.pop(pod.metadata.uid, None)
                 self._excused.pop(pod.metadata.uid, None)
@@ -179,6 +182,9 @@ class DeviceChecker:
             served = [one for one in self._server.all() if _is_extended(one, pod) and _names(pod, one)]
             if ACCELERATOR not in node.status.allocatable and not served and self._is_old(node):
                 yield f"devices: {name} is {what} without a claim for {ACCELERATOR}"
+            # A resource that no class serves for now needs no claim. Like kube-scheduler, ours then does not look for one.
+            if ACCELERATOR in node.status.allocatable and self._classes_changed + EXCUSED_MS > self._timeline.now:
+                return
             for claim in served:
                 yield from self._not_for(claim, pod, node, what)
 
