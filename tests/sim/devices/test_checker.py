@@ -59,8 +59,8 @@ def test_a_claim_that_was_left_is_excused_while_no_class_serves_the_resource(lat
         status=replace(pod.status, extended_resource_claim_status=status),
     )
     timeline.after(EXCUSED_MS, lambda: store.put_other(device_class("gpu")))
-    timeline.after(EXCUSED_MS + later_ms, lambda: checker.bound(pod, ""))
     timeline.advance()
+    timeline.after(later_ms + 1, lambda: checker.bound(pod, ""))
     timeline.advance()
     assert len(found) == problems
 

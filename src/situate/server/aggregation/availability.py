@@ -164,13 +164,9 @@ def _current(obj: Object) -> Availability | None:
 
 def _why(error: Exception) -> str:
     """Without the address: each look takes an endpoint at random, and a message that changes is written each time."""
-    if (
-        isinstance(error, OSError)
-        and not isinstance(error, ssl.SSLError)
-        and error.errno is not None
-        and error.errno > 0
-    ):
-        return os.strerror(error.errno).lower()
+    number = error.errno if isinstance(error, OSError) and not isinstance(error, ssl.SSLError) else None
+    if number is not None and number > 0:
+        return os.strerror(number).lower()
     return str(error) or "no answer in time"
 
 
