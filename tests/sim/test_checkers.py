@@ -15,6 +15,7 @@ from situate.core.config.defaults import with_defaults
 from situate.core.effects import AskExtender, Bind, BindClaims, BindVolumes, Effect, SetCondition
 from situate.core.engine.engine import Engine
 from situate.core.model.named import NamedObject
+from situate.core.queue.queued_pod import QueuedPod, QueueState
 from situate.sim.checkers import JUST_NOW_MS, Checkers, SchedulerStep
 from storage_builders import claimed, storage_class, volume, waiting
 
@@ -113,6 +114,43 @@ def test_a_gang_that_fits_only_if_equal_nodes_are_tried_in_another_order_is_not_
     missed = NodeSeen(node("large", cpu="8", memory="8Gi", pods="10", labels={"disk": "ssd"}))
     assert list(checked.checkers.after(SchedulerStep(4, 4, [missed], []))) == []
     assert checked.late(5) == ["not bound: gang default/train needs 3 more, and 3 fit"]
+
+
+ROOM: dict[str, Any] = {"cpu": "1", "memory": "8Gi", "pods": "10"}
+
+
+def one_more_than_placed(checked: Checked, size: int, *nodes: NodeSeen) -> QueuedPod:
+    """A gang of which one pod fills n1, and another comes."""
+    group = {"situate.dev/gang": "train", "situate.dev/gang-size": str(size)}
+    placed = pod("a", uid="a", labels=group, cpu="1", node_name="n1")
+    checked.step(0, [NodeSeen(node("n1", **ROOM)), *nodes, PodSeen(placed)])
+    checked.step(1, [PodSeen(pod("b", uid="b", labels=group, cpu="1"))])
+    waits = checked.engine.queue.get("default/b")
+    assert waits is not None
+    return waits
+
+
+def test_a_pod_of_a_whole_gang_may_still_draw_the_right_node() -> None:
+    checked = Checked(DRAWS)
+    cordoned = [NodeSeen(node(f"c{number}", **ROOM, unschedulable=True)) for number in range(9)]
+    waits = one_more_than_placed(checked, 1, *cordoned, NodeSeen(node("n2", **ROOM)))
+    assert waits.state is QueueState.BACKOFF
+    assert checked.late(2) == []
+
+
+@pytest.mark.parametrize(
+    "profile, size, needed",
+    [
+        pytest.param(LOOKS_AT_ALL, 1, 0, id="by itself, with all nodes"),
+        pytest.param(DRAWS, 2, 1, id="in a plan, which draws no nodes"),
+    ],
+)
+def test_a_pod_of_a_gang_that_would_be_placed_is_late(profile: dict[str, Any], size: int, needed: int) -> None:
+    checked = Checked(profile)
+    one_more_than_placed(checked, size)
+    missed = NodeSeen(node("n2", **ROOM))
+    assert list(checked.checkers.after(SchedulerStep(3, 2, [missed], []))) == []
+    assert checked.late(3) == [f"not bound: gang default/train needs {needed} more, and 1 fit"]
 
 
 def nominated_with_claim(name: str) -> tuple[PodSeen, ObjectSeen]:

@@ -451,17 +451,21 @@ class Checkers:
     def waiting_that_fit(self, now: Millis) -> Iterator[str]:
         """At the end of the calm phase, a pod that fits somewhere must be bound."""
         fresh = self.expected.rebuilt()
+        drawing = set()
         for pod in self.expected.waiting():
             key = key_of(pod.metadata)
             entry = self.engine.queue.get(key)
-            if pod.spec.scheduling_gates or entry is None or self._is_drawing(pod, entry.state, now):
+            if pod.spec.scheduling_gates or entry is None:
+                continue
+            if self._is_drawing(pod, entry.state, now):
+                drawing.add(key)
                 continue
             if entry.state is QueueState.RESERVED:
                 if not self.expected.pending_binds[key].preparing:  # may take as long as configured
                     yield f"not bound: {key} has {self.expected.pending_binds[key].node}, and is not bound"
             elif gang_of(pod) is None and (fits := self._fitting(fresh, pod)) is not None:
                 yield f"not bound: {key} is {entry.state.value}, and fits {fits}"
-        yield from gangs_that_fit(self.expected, self._profile, self._arrived, fresh)
+        yield from gangs_that_fit(self.expected, self._profile, self._arrived, drawing, fresh)
 
     def _is_drawing(self, pod: Pod, place: QueueState, now: Millis) -> bool:
         """Whether a pod of a sampling profile may still draw the right node.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 
 from situate.core.changes import PodRef
 from situate.core.gang.members import Demands, Gang, demands_of
@@ -85,9 +85,13 @@ def gangs_that_fit(
     expected: ExpectedState,
     profile_of: Callable[[Pod], Profile],
     arrived: Callable[[Pod], tuple[int, int]],
+    drawing: Container[str],
     fresh: Cluster,
 ) -> Iterator[str]:
-    """Gangs that fit, in one domain if required, and are not placed."""
+    """Gangs that fit, in one domain if required, and are not placed.
+
+    `drawing`: pods that may still draw the right node, if they are decided by themselves. A plan looks at all nodes.
+    """
     for name in dict.fromkeys(gang_of(pod) for pod in expected.waiting()):
         if name is None:
             continue
@@ -97,8 +101,10 @@ def gangs_that_fit(
             continue
         if len({pod.spec.scheduler_name for pod in waiting}) > 1 or not all(map(expected.is_ours, waiting)):
             continue
-        needed = demands.min_count - len(placed(expected, gang))
-        if len(waiting) < needed:
+        needed = max(0, demands.min_count - len(placed(expected, gang)))
+        if not demands.min_count or not (needed or demands.topology_key):
+            waiting = [pod for pod in waiting if key_of(pod.metadata) not in drawing]
+        if not waiting or len(waiting) < needed:
             continue
         members = [Member(key_of(pod.metadata), fresh.class_of(pod), NOWHERE) for pod in waiting]
         planner = Planner(profile_of(waiting[0]), fresh, _promised(expected, gang, waiting, fresh))

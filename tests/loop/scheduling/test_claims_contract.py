@@ -269,6 +269,74 @@ def test_a_write_whose_answer_is_lost_is_settled_by_reading(opener: Opener, kind
 
 
 @in_both_worlds
+@pytest.mark.parametrize("late", [False, True], ids=["at once", "just before the next try"])
+def test_what_was_written_is_found_also_after_the_last_try(opener: Opener, late: bool) -> None:
+    async def scenario(world: PortWorld) -> None:
+        effect = await ask(world)
+        write: Callable[[ClaimWrite], Awaitable[ClaimOutcome]] = world.port.write_resource_claim
+        asked: list[ClaimWrite] = []
+
+        async def write_and_lose(one: ClaimWrite) -> ClaimOutcome:
+            if not isinstance(one, AllocateClaim):
+                return await write(one)
+            asked.append(one)
+            if len(asked) == claims.TRIES:
+                outcome = await write(asked[-2] if late else one)
+                assert not outcome.problem
+                if late:
+                    return await write(one)
+            return ClaimOutcome("the connection broke", retry=True, lost=True)
+
+        world.port.write_resource_claim = write_and_lose
+        world.performer.perform([effect])
+        [told] = await world.answers()
+        assert isinstance(told, ClaimsBound)
+        assert len(asked) == claims.TRIES
+        assert (given(world), users(world)) == (["g"], ["web"])
+        version = world.resource_claim()["metadata"]["resourceVersion"]
+        assert [one.metadata.resource_version for one in told.claims] == [version]
+
+    play(opener, scenario)
+
+
+@in_both_worlds
+def test_a_pod_whose_claim_never_took_a_write_fails_with_the_last_problem(opener: Opener) -> None:
+    async def scenario(world: PortWorld) -> None:
+        effect = await ask(world)
+        lose(world, AllocateClaim, 100, done=False)
+        world.performer.perform([effect])
+        [told] = await world.answers()
+        assert problem(told) == "add allocation and reservation to claim default/gpu: the connection broke"
+        assert given(world) == []
+
+    play(opener, scenario)
+
+
+@in_both_worlds
+def test_the_devices_of_a_claim_that_is_deleted_just_after_they_were_written_are_told(opener: Opener) -> None:
+    """Its finalizer keeps it, and so its devices, until they are taken back."""
+
+    async def scenario(world: PortWorld) -> None:
+        effect = await ask(world)
+        lose(world, AllocateClaim, done=True)
+        read = world.port.read_resource_claim
+
+        async def delete_and_read(namespace: str, name: str) -> Any:
+            ends = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+            await world.change("ResourceClaim", "gpu", lambda claim: claim["metadata"].update(ends))
+            return await read(namespace, name)
+
+        world.port.read_resource_claim = delete_and_read
+        world.performer.perform([effect])
+        [told] = await world.answers()
+        assert problem(told) == "claim default/gpu got deleted in the meantime"
+        assert isinstance(told, ClaimsFailed)
+        assert [one.status.allocation is not None for one in told.claims] == [True]
+
+    play(opener, scenario)
+
+
+@in_both_worlds
 def test_no_answer_before_it_is_known_whether_the_devices_were_written(opener: Opener) -> None:
     """Even if the server cannot be read for a while: else the engine would give the devices to another claim."""
 

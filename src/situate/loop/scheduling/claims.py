@@ -254,17 +254,20 @@ class ClaimBinder:
         if claim is None:
             claim = await self._read(pod.namespace, name)
         written = protected = False
-        pause_s = RETRY_S
-        for tries_left in range(TRIES - 1, -1, -1):
+        tries_left, pause_s, problem = TRIES, RETRY_S, ""
+        while True:
+            if claim is not None and claim.metadata.uid == one.uid:
+                binding.found[name] = claim
             if claim is None or claim.metadata.uid != one.uid or claim.metadata.deletion_timestamp is not None:
                 raise ClaimError(DELETED.format(pod.namespace, name))
-            binding.found[name] = claim
             if self._has_devices(one, claim, binding, written=written):
                 if was_read:
                     return
                 # No write would show that this is no longer so: that we have given the claim back, for example.
                 claim, was_read = await self._read(pod.namespace, name), True
                 continue
+            if not tries_left:
+                raise ClaimError(problem)
             outcome = ClaimOutcome(claim=claim)
             if one.allocation is not None and not protected:
                 outcome = await self._write(binding, ProtectClaim(claim))
@@ -277,8 +280,10 @@ class ClaimBinder:
             if not outcome.problem and outcome.claim is not None:
                 binding.found[name] = outcome.claim
                 return
-            if not outcome.retry or not tries_left:
-                raise ClaimError(_doing(one, claim, outcome.problem))
+            problem = _doing(one, claim, outcome.problem)
+            tries_left = tries_left - 1 if outcome.retry else 0
+            if not tries_left and not written:
+                raise ClaimError(problem)
             if outcome.lost:
                 pause_s = await self._pause(pause_s)
             claim = await self._read_now(pod.namespace, name) if written else await self._read(pod.namespace, name)
