@@ -12,6 +12,7 @@ import pytest
 from server.apiextensions.world import World, definition, of_spec, run, thing
 from situate.server.apiextensions import definition as compiling
 from situate.server.apiextensions import served
+from situate.server.apiextensions.definition import compiled_versions
 from situate.server.apiextensions.served import DEFINITIONS
 from situate.server.apiextensions.stored_form import CustomStoredForm
 from situate.server.registry import codec, stored_object
@@ -171,7 +172,7 @@ def test_a_large_definition_that_changes_while_it_is_compiled_is_compiled_beside
 ) -> None:
     monkeypatch.setattr(served, "LARGE_BYTES", 100)
     begun, go = threading.Event(), threading.Event()
-    compiled = served.compiled_versions
+    compiled = compiled_versions
 
     def slow(*args: Any) -> Any:
         if threading.current_thread() is not threading.main_thread():

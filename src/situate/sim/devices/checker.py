@@ -182,7 +182,7 @@ class DeviceChecker:
             served = [one for one in self._server.all() if _is_extended(one, pod) and _names(pod, one)]
             if ACCELERATOR not in node.status.allocatable and not served and self._is_old(node):
                 yield f"devices: {name} is {what} without a claim for {ACCELERATOR}"
-            # A resource that no class serves for now needs no claim, and then nobody looks for one, as in kube-scheduler.
+            # A resource that no class serves needs no claim, and then nobody looks for one, as in kube-scheduler.
             if ACCELERATOR in node.status.allocatable and self._classes_changed + EXCUSED_MS > self._timeline.now:
                 return
             for claim in served:
