@@ -7,10 +7,9 @@ recompute from scratch what the scheduler decided with its caches. Nothing here 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
-from situate.core.changes import Change, Millis, NodeSeen, ObjectGone, PodRef, PodSeen
+from situate.core.changes import Millis, PodRef, PodSeen
 from situate.core.config.types import KubeSchedulerConfiguration
 from situate.core.effects import (
     AskExtender,
@@ -31,7 +30,6 @@ from situate.core.engine.framework import build_frameworks
 from situate.core.engine.in_flight import NOMINATION_LIMIT_MS
 from situate.core.engine.state import NOTE_BYTES
 from situate.core.gang.naming import GangName, gang_of
-from situate.core.model.devices import DeviceClass, ResourceSlice
 from situate.core.model.meta import key_of
 from situate.core.model.pod import Pod
 from situate.core.place.bind_annotations import BindAnnotations, with_annotations
@@ -40,7 +38,6 @@ from situate.core.place.placer import Placer
 from situate.core.place.profile import Profile
 from situate.core.place.sampling import draw_key, samples
 from situate.core.place.selecting import NOWHERE
-from situate.core.plugins.dynamic_resources import DynamicResources
 from situate.core.plugins.dynamic_resources import decide as decide_devices
 from situate.core.plugins.support.device_demand import DeviceDecision
 from situate.core.queue.queue import BACKOFF_WINDOW_MS
@@ -53,6 +50,7 @@ from situate.sim.expected_state import ExpectedState, PendingEviction, bound_in,
 from situate.sim.extender_calls import ExtenderCalls, Takes
 from situate.sim.gang_checkers import decided_together, evicted_whole, gangs_that_fit
 from situate.sim.room import overfull, running_on
+from situate.sim.scheduler_step import SchedulerStep, concerns_all, gates
 from situate.sim.store import ref_of
 
 AUDIT_EVERY: Final = 101
@@ -67,14 +65,6 @@ JUST_NOW_MS: Final = 2_000
 """In a calm world, a bind this young need not be done yet."""
 
 
-@dataclass(frozen=True, slots=True)
-class SchedulerStep:
-    number: int
-    now: Millis
-    changes: Sequence[Change]
-    effects: Sequence[Effect]
-
-
 class Checkers:
     """Checks one scheduler from its first step."""
 
@@ -82,7 +72,7 @@ class Checkers:
         self.engine = engine
         self._deciding = build_frameworks(config)
         self._longest_rest_ms = config.pod_max_backoff_seconds * 1_000 + BACKOFF_WINDOW_MS
-        gating = frozenset(name for name, framework in self._deciding.items() if _gates(framework.profile))
+        gating = frozenset(name for name, framework in self._deciding.items() if gates(framework.profile))
         self.expected = ExpectedState(frozenset(self._deciding), ExtenderCalls(config.extenders, takes), gating)
         self._now: Millis = 0
         self._binds = 0
@@ -435,7 +425,7 @@ class Checkers:
         if self.expected.in_doubt():
             return
         parked = {entry.key for entry in self.engine.queue.unschedulable()}
-        everybody = step.number % PARKED_EVERY == 0 or any(map(_concerns_all, step.changes))
+        everybody = step.number % PARKED_EVERY == 0 or any(map(concerns_all, step.changes))
         if not everybody:
             changed = {key_of(change.pod.metadata) for change in step.changes if isinstance(change, PodSeen)}
             refused = {effect.pod.key for effect in step.effects if isinstance(effect, SetCondition)}
@@ -506,13 +496,3 @@ class Checkers:
             if not nominees or fits_at(filters, kind, View(cluster).plus(nominees), cluster.nodes.rows[node]):
                 return node
         return None
-
-
-def _concerns_all(change: Change) -> bool:
-    is_gone = isinstance(change, ObjectGone) and isinstance(change.item, DeviceClass | ResourceSlice)
-    return is_gone or isinstance(change, NodeSeen)
-
-
-def _gates(profile: Profile) -> bool:
-    """Whether pods that lack a claim for devices are gated."""
-    return any(plugin.name == DynamicResources.name for plugin in profile.filters)

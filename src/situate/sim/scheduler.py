@@ -16,13 +16,14 @@ from situate.core.changes import Change, Millis
 from situate.core.config.types import KubeSchedulerConfiguration
 from situate.core.effects import Effect
 from situate.core.engine.engine import BATCH, Engine
-from situate.sim.checkers import Checkers, SchedulerStep
+from situate.sim.checkers import Checkers
 from situate.sim.devices.claim_server import ClaimServer
 from situate.sim.devices.claim_writer import ClaimWriter
 from situate.sim.extender import SimulatedExtenders
 from situate.sim.faults import CALM, Faults
 from situate.sim.feed import WatchFeed
 from situate.sim.performer import FaultyPerformer
+from situate.sim.scheduler_step import SchedulerStep
 from situate.sim.store import ObjectStore, StoreEvent
 from situate.sim.timeline import Timeline
 
