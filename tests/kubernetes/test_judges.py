@@ -12,6 +12,7 @@ from kubernetes.judges.__main__ import SUITES
 from kubernetes.judges.common import JudgeError, Outcome
 from kubernetes.judges.conformance import MAX_STARTS, Work, hollow_plane
 from kubernetes.judges.go_suites import START_FILE, START_LIMIT_S, give_time_to_start
+from kubernetes.judges.kueue_performance import read_events
 from kubernetes.judges.left import NEEDS_A_KUBELET, ON_HOLLOW_NODES, RACES, differences, read_left
 
 
@@ -89,3 +90,28 @@ def test_the_time_to_start_is_set_in_a_copy_of_controller_runtime_and_in_no_othe
     file.write_text("func nothing() {}\n")
     with pytest.raises(JudgeError, match="does not set the time to start once, but 0 times"):
         give_time_to_start(tmp_path)
+
+
+def test_go_tests_are_read_without_those_that_only_have_others_below_them() -> None:
+    lines = (
+        '{"Action":"start"}',
+        '{"Action":"run","Test":"TestAll"}',
+        '{"Action":"run","Test":"TestAll/Time"}',
+        '{"Action":"output","Test":"TestAll/Time","Output":"=== RUN   TestAll/Time\\n"}',
+        '{"Action":"output","Test":"TestAll/Time","Output":"    a_test.go:7: 5s is more than 4s\\n"}',
+        '{"Action":"output","Test":"TestAll/Time","Output":"--- FAIL: TestAll/Time (0.00s)\\n"}',
+        '{"Action":"fail","Test":"TestAll/Time","Elapsed":0}',
+        '{"Action":"pass","Test":"TestAll/Queues/all","Elapsed":0}',
+        '{"Action":"pass","Test":"TestAll/Queues","Elapsed":0}',
+        '{"Action":"fail","Test":"TestAll","Elapsed":0}',
+        '{"Action":"fail","Elapsed":0.1}',
+    )
+    outcome = read_events("\n".join(lines), "it: ")
+    assert outcome.passed == {"it: Queues/all"}
+    assert outcome.failed == {"it: Time": "a_test.go:7: 5s is more than 4s"}
+
+
+def test_a_go_test_that_does_not_run_has_failed() -> None:
+    outcome = read_events('{"Action":"output","Output":"no such file"}', "it: ")
+    assert not outcome.passed
+    assert outcome.failed.keys() == {"it: checker"}

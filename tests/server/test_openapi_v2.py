@@ -116,3 +116,15 @@ def test_kubectl_s_own_tests_find_the_phrases_that_they_look_for() -> None:
     assert schemas["io.k8s.api.core.v1.Pod"]["properties"]["metadata"]["description"].startswith("Standard object's")
     created = schemas["io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"]["properties"]["creationTimestamp"]
     assert created["description"].startswith("CreationTimestamp is a timestamp")
+
+
+def test_a_schema_s_default_and_values_may_be_of_any_type() -> None:
+    """kubectl validates lists by itself: it took a default that is a number for an error."""
+    whole = json.loads(OpenApi().v2(protobuf=False)[0].body)
+    props = whole["definitions"]["io.k8s.api.apiextensions.v1.JSONSchemaProps"]
+    for name, shown in (
+        ("default", props["properties"]["default"]),
+        ("example", props["properties"]["example"]),
+        ("enum", props["properties"]["enum"]["items"]),
+    ):
+        assert shown.keys() <= {"description"}, name

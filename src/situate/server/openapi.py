@@ -50,6 +50,8 @@ _SPECIAL: Final = {
     "Raw": "io.k8s.apimachinery.pkg.runtime.RawExtension",
     "Free": f"{META}FieldsV1",
 }
+_ANY_VALUE: Final = "v1.JSON"
+"""What a schema gives as a default, an example or one of its values."""
 _FIXED: Final[Mapping[str, Mapping[str, Any]]] = {
     _SPECIAL["Quantity"]: {
         "description": "A number with a unit, as 500m, 2 or 128Mi.",
@@ -331,7 +333,7 @@ def _property(one: Message, field: Field) -> dict[str, Any]:
 
 
 def _type(kind: Type) -> dict[str, Any]:
-    if kind.form == "either":
+    if kind.form == "either" or kind.go == _ANY_VALUE:
         return {}
     if kind.form == "message":
         return {"$ref": REF + _schema_name(kind.name)}

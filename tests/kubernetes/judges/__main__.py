@@ -14,6 +14,7 @@ from kubernetes.judges.conformance import conformance
 from kubernetes.judges.conformance_kubelet import conformance_kubelet
 from kubernetes.judges.controller_runtime import CONTROLLER_RUNTIME
 from kubernetes.judges.kubectl import kubectl
+from kubernetes.judges.kueue import kueue
 from kubernetes.judges.left import differences, read_left
 from kubernetes.judges.operators import JOBSET, LWS
 
@@ -24,6 +25,7 @@ SUITES: dict[str, Callable[[Sequence[str]], Outcome]] = {
     "controller-runtime": CONTROLLER_RUNTIME.run,
     "jobset": JOBSET.run,
     "lws": LWS.run,
+    "kueue": kueue,
 }
 
 

@@ -3,6 +3,7 @@ import errno
 import json
 import socket
 import ssl
+import time
 from contextlib import AsyncExitStack, ExitStack, suppress
 
 import pytest
@@ -158,7 +159,49 @@ def test_addresses_take_turns_with_their_handshakes() -> None:
                 greeting(stack, where, address)
             while len(started) < 10:
                 await asyncio.sleep(0)
-            assert started.index("127.0.0.3") <= 3
+            assert started.index("127.0.0.3") <= limits.handshakes + 1
+        accepting.close()
+
+    told(story)
+
+
+def test_a_busy_event_loop_does_not_starve_new_connections_of_one_address() -> None:
+    """Each turn is as long as several handshakes: what they had no time for starts after it, not one a turn."""
+    clients, turn_s = 30, 0.05
+
+    async def story() -> int:
+        limits = Limits()
+        listener = Listener(lambda _: None, limits, FlowControl(limits, RequestMetrics()))
+        accepting = Noting(listener, ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
+        await accepting.start("127.0.0.1", 0)
+        turns = 0
+        with ExitStack() as stack:
+            for _ in range(clients):
+                greeting(stack, accepting.sockets[0].getsockname())
+            while len(accepting.started) < clients:
+                time.sleep(turn_s)  # requests of open connections
+                turns += 1
+                await asyncio.sleep(0)
+        accepting.close()
+        return turns
+
+    assert asyncio.run(story()) <= clients
+
+
+def test_handshakes_of_one_address_start_a_moment_apart_but_for_the_first_few() -> None:
+    async def story() -> None:
+        limits = Limits()
+        listener = Listener(lambda _: None, limits, FlowControl(limits, RequestMetrics()))
+        accepting = Noting(listener, ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
+        await accepting.start("127.0.0.1", 0)
+        clients = limits.handshakes + 10
+        with ExitStack() as stack:
+            for _ in range(clients):
+                greeting(stack, accepting.sockets[0].getsockname())
+            began = time.monotonic()
+            while len(accepting.started) < clients:
+                await asyncio.sleep(0)
+            assert time.monotonic() - began >= 9 * acceptor.MOMENT_S
         accepting.close()
 
     told(story)

@@ -98,6 +98,9 @@ class Story:
         """Ask the other server what it serves."""
         await self._controller.look()
 
+    async def run(self) -> None:
+        await self._controller.run()
+
     async def condition(self, name: str = "v1.example.com") -> tuple[str, str, str]:
         status = (await self.here.get(f"{SERVICES}/{name}")).json["status"]
         (one,) = status["conditions"]
@@ -145,6 +148,28 @@ def test_a_request_reaches_the_other_server_with_its_user() -> None:
             assert one.server.asked[-1] is asked
 
     told(story)
+
+
+def test_a_new_api_service_is_looked_at_when_it_comes(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(availability, "PAUSE_S", 0.01)
+    monkeypatch.setattr(availability, "CHECK_S", 1000.0)
+
+    async def story() -> None:
+        async with beside(serving) as one:
+            running = asyncio.create_task(one.run())
+            await asyncio.sleep(0.1)
+            await one.add()
+            async with asyncio.timeout(20.0):
+                while "status" not in (await one.here.get(f"{SERVICES}/v1.example.com")).json:
+                    await asyncio.sleep(0.01)
+            assert (await one.condition())[0] == "True"
+            await asyncio.sleep(0.1)
+            running.cancel()
+
+    told(story)
+    assert [one.message for one in caplog.records if one.levelname in ("WARNING", "ERROR")] == []
 
 
 def test_headers_name_every_user_and_no_user_adds_a_header() -> None:

@@ -41,7 +41,7 @@ ANSWER_BYTES: Final = 1 << 20
 AGGREGATOR: Final = Caller("system:kube-aggregator", ("system:masters",))
 PASSED: Final = "all checks passed"
 SERVED_HERE: Final = "situate serves this group and version itself, and asks no other server"
-WATCH: Final = WatchOptions(initial_events=False)
+WATCH: Final = WatchOptions()
 
 _log = Log(__name__)
 
@@ -152,7 +152,9 @@ class AvailabilityController:
 
         target = Target(SERVICES, "", stored.name)
         await self._registry.modify(target, change, APISERVER, uid=stored.uid, resource_version=str(stored.revision))
-        _log.info("The availability of an APIService changed", name=stored.name, **found._asdict())
+        _log.info(
+            "The availability of an APIService changed", name=stored.name, status=found.status, reason=found.reason
+        )
 
 
 def _current(obj: Object) -> Availability | None:

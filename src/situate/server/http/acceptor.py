@@ -30,7 +30,7 @@ clients are closed: more would delay everybody else."""
 ADDRESSES: Final = 4_096
 """How many addresses have their handshakes counted."""
 MOMENT_S: Final = 0.01
-"""The pause between two handshakes of one address."""
+"""The pause between two handshakes of one address, apart from the first few."""
 NO_RESOURCES: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 RETRY_S: Final = 1.0
 """How long to accept nothing when the process cannot open another socket."""
@@ -71,8 +71,12 @@ class Acceptor:
         self._tls = tls
         limits = listener.limits
         slots = limits.handshakes if tls is not None else limits.connections
-        self._turns = FairSlots(SlotLimits(slots, 1 if tls is not None else slots, limits.connections, slots))
-        """An address has a slot for a moment, not for the handshake: a client that stalls does not hold it."""
+        self._turns = FairSlots(SlotLimits(slots, slots, limits.connections, slots))
+        """An address has a slot for a moment, not for the handshake: a client that stalls does not hold it. It gets its
+        slots back one a moment. So the handshakes for which a long turn of the event loop had no time start together
+        after it: one a turn would be hundreds of requests of open connections for each new one."""
+        self._due: dict[str, float] = {}
+        """When an address gets back the last of its slots."""
         self._budgets = TokenBuckets(limits.handshake_rate, limits.handshake_burst, ADDRESSES)
         self._loop = asyncio.get_running_loop()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -217,13 +221,20 @@ class Acceptor:
 
     def _leave_soon(self, address: str) -> None:
         """The next handshake of this address may start a moment later, or two if it has too many."""
+        now = self._loop.time()
         if self._tls is None:
             moment_s = 0.0
-        elif self._budgets.take(address, self._loop.time()):
+        elif self._budgets.take(address, now):
             moment_s = MOMENT_S
         else:
             moment_s = 1.0 / self._listener.limits.handshake_rate
-        self._loop.call_later(moment_s, self._turns.leave, address)
+        due = self._due[address] = max(now, self._due.get(address, now)) + moment_s
+        self._loop.call_at(due, self._leave, address, due)
+
+    def _leave(self, address: str, due: float) -> None:
+        if self._due.get(address) == due:
+            del self._due[address]
+        self._turns.leave(address)
 
     async def _shake_hands(self, accepted: socket.socket, connection: Connection) -> None:
         tls, limit_s = self._tls, self._listener.limits.handshake_s

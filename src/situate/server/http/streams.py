@@ -132,6 +132,7 @@ class OpenStreams:
             if not stream.cancelled():
                 raise
         except ConnectionError:
-            pass
+            if not stream.started:  # the block has not begun, so it cannot end
+                raise
         finally:
             stream.detach()
