@@ -1,6 +1,8 @@
 """Effects on an API server. Whether an owner is gone: only 404 and another uid mean that it is."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
@@ -14,6 +16,7 @@ from situate.core.reconcile.effects import (
     PatchStatus,
     RebindPod,
 )
+from situate.kube import controllers
 from situate.kube.controllers import ApiPort
 from situate.kube.errors import ApiError
 from situate.loop.controllers.cache import ServedKind
@@ -121,3 +124,69 @@ def test_an_eviction_that_a_budget_refuses_is_refused_and_one_of_a_pod_that_is_g
         asyncio.run(ApiPort(client, KINDS).perform(EvictManagedPod(POD)))
     gone: Any = Answers(ApiError(404, "NotFound", "not found"))
     assert asyncio.run(ApiPort(gone, KINDS).perform(EvictManagedPod(POD))) == WriteResult(POD, None)
+
+
+class GrowingServer:
+    """A server that serves one kind more once `defined`, with an object that waits to be let go."""
+
+    def __init__(self) -> None:
+        self.defined = False
+        self.patched = asyncio.Event()
+
+    async def request(self, method: str, path: str, **_: Any) -> bytes:
+        if method == "PATCH":
+            assert path.endswith("/namespaces/default/bars/test")
+            self.patched.set()
+            return body("u")
+        return msgspec.json.encode(self._answer(path))
+
+    def _answer(self, path: str) -> Any:
+        verbs = ["list", "watch"]
+        match path:
+            case "/apis":
+                groups = [{"preferredVersion": {"groupVersion": "company.com/v1"}}]
+                return {"groups": groups if self.defined else []}
+            case "/api/v1":
+                return {"groupVersion": "v1", "resources": []}
+            case "/apis/company.com/v1":
+                bars = {"name": "bars", "kind": "Bar", "namespaced": True, "verbs": verbs}
+                return {"groupVersion": "company.com/v1", "resources": [bars]}
+            case _:
+                raise ApiError(404, "NotFound", path)
+
+    @asynccontextmanager
+    async def stream(self, path: str, **_: Any) -> AsyncIterator[Any]:
+        waiting = {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["orphan"], "resourceVersion": "7"}
+        meta = {"name": "test", "namespace": "default", "uid": "u", **waiting}
+        object_ = {"apiVersion": "company.com/v1", "kind": "Bar", "metadata": meta}
+        mark = {"resourceVersion": "7", "annotations": {"k8s.io/initial-events-end": "true"}}
+        frames = [{"type": "ADDED", "object": object_}] if path.endswith("/bars") else []
+        frames.append({"type": "BOOKMARK", "object": {"metadata": mark}})
+        yield Lines([msgspec.json.encode(one) for one in frames])
+
+
+class Lines:
+    def __init__(self, lines: list[bytes]) -> None:
+        self._lines = lines
+
+    async def batch(self) -> list[bytes]:
+        if not self._lines:
+            await asyncio.Event().wait()
+        lines, self._lines = self._lines, []
+        return lines
+
+
+def test_an_object_of_a_kind_that_was_defined_later_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(controllers, "LOOK_AGAIN_S", 0.05)
+
+    async def story() -> None:
+        server: Any = GrowingServer()
+        running = asyncio.create_task(controllers.ApiControllers(server, []).run())
+        await asyncio.sleep(0.2)
+        server.defined = True
+        async with asyncio.timeout(10):
+            await server.patched.wait()
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    asyncio.run(story())

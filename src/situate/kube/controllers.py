@@ -21,6 +21,7 @@ from situate.kube.client import Client
 from situate.kube.errors import ApiError
 from situate.kube.kinds import WatchedKind
 from situate.kube.reflector import Reflector
+from situate.kube.served_kinds import served_kinds
 from situate.loop.controllers.cache import ServedKind
 from situate.loop.controllers.events import event_body, event_name, space_of
 from situate.loop.controllers.port import RefusedError, WriteResult, call, refused
@@ -42,6 +43,12 @@ NODE_LEASES: Final = ("coordination.k8s.io/v1", "leases")
 REMEMBERED: Final = 500
 """How many deleted owners are remembered."""
 HEALTH_S: Final = 0.5
+DEFINING: Final = frozenset({"customresourcedefinitions", "apiservices"})
+"""When one of these changes, the server may serve new kinds."""
+SETTLED_S: Final = 1.0
+"""How long after that the server is asked for its kinds: it may be slower to serve a kind than to say so."""
+LOOK_AGAIN_S: Final = 30.0
+"""How often it is asked without a reason."""
 MERGE: Final = "application/merge-patch+json"
 JSON_PATCH: Final = "application/json-patch+json"
 
@@ -60,6 +67,13 @@ class ApiPort:
         """Uids of deleted owners, cached because many objects have the same owner."""
         self._emptied = [one for one, namespaced in kinds if namespaced and one.resource in EMPTIED]
         self._count = 0
+
+    def add(self, served: ServedKind, *, namespaced: bool) -> None:
+        """Know one more kind."""
+        name = (served.api_version, served.kind)
+        self._resources[name] = served.resource
+        if namespaced:
+            self._namespaced |= {name}
 
     async def perform(self, effect: Effect) -> WriteResult | None:
         try:
@@ -186,15 +200,13 @@ class ApiControllers:
         """`profile`: how nodes are monitored; None: not at all. `moves_drifted`: evict pods that no longer fit or match
         their node."""
         served = [one for one, _ in kinds]
-        port = ApiPort(client, kinds)
-        self.runner = Runner(served, port, running_clock(), profile, moves_drifted=moves_drifted)
+        self._client, self._port = client, ApiPort(client, kinds)
+        self._known = {_group_resource(one) for one in served}
+        self._defined = asyncio.Event()
+        self.runner = Runner(served, self._port, running_clock(), profile, moves_drifted=moves_drifted)
         leases = [one for one in served if profile is not None and (one.api_version, one.resource) == NODE_LEASES]
         self._leases = [Reflector(client, _kind(one), self._take_leases, reader=RawReader()) for one in leases]
-        self._reflectors = [
-            Reflector(client, _kind(one), partial(self._take, one), reader=RawReader())
-            for one in served
-            if one.resource not in UNWATCHED
-        ]
+        self._reflectors = [self._reflector(one) for one in served if one.resource not in UNWATCHED]
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
@@ -204,8 +216,39 @@ class ApiControllers:
                 await reflector.synced.wait()
             _log.info("Controllers' caches are synced", kinds=len(self._reflectors))
             group.create_task(self.runner.run())
+            group.create_task(self._follow_new_kinds(group))
             for reflector in self._leases:
                 group.create_task(self._watch_health(reflector))
+
+    async def _follow_new_kinds(self, group: asyncio.TaskGroup) -> None:
+        """Kinds that were not served when we started. One that is gone stays followed: without its reflector, an owner
+        of that kind could seem to be gone."""
+        while True:
+            try:
+                async with asyncio.timeout(LOOK_AGAIN_S):
+                    await self._defined.wait()
+                await asyncio.sleep(SETTLED_S)
+            except TimeoutError:
+                pass  # nothing tells us of every kind
+            self._defined.clear()
+            try:
+                found = await served_kinds(self._client)
+            except ApiError as error:
+                _log.warning("Cannot ask the server for its kinds; trying again", err=error.message)
+                continue
+            for one, namespaced in found:
+                if _group_resource(one) not in self._known and one.resource not in UNWATCHED:
+                    self._follow(group, one, namespaced=namespaced)
+
+    def _follow(self, group: asyncio.TaskGroup, served: ServedKind, *, namespaced: bool) -> None:
+        self._known.add(_group_resource(served))
+        self._port.add(served, namespaced=namespaced)
+        self.runner.view.graph.add_kinds([(served.api_version, served.kind)])
+        group.create_task(self._reflector(served).run())
+        _log.info("Controllers see one more kind", kind=served.kind, version=served.api_version)
+
+    def _reflector(self, served: ServedKind) -> Reflector:
+        return Reflector(self._client, _kind(served), partial(self._take, served), reader=RawReader())
 
     async def _watch_health(self, leases: Reflector) -> None:
         """While we cannot watch leases, nodes are not judged by them."""
@@ -227,6 +270,8 @@ class ApiControllers:
                     continue  # not a node's lease
 
     def _take(self, served: ServedKind, changes: Sequence[Change]) -> None:
+        if served.resource in DEFINING:
+            self._defined.set()
         for change in changes:
             match change:
                 case ObjectSeen(item=body):
@@ -246,6 +291,11 @@ def _bytes(body: object) -> bytes:
     if not isinstance(body, bytes):
         raise TypeError(f"not as it was read: {type(body).__name__}")
     return body
+
+
+def _group_resource(served: ServedKind) -> tuple[str, str]:
+    """The same objects, in whichever version they are served."""
+    return served.api_version.rpartition("/")[0], served.resource
 
 
 def _kind(served: ServedKind) -> WatchedKind:
