@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from server.placing.world import World
 from server.scheduling.stories import tell, until
 from situate.core.changes import Change, NodeGone, NodeSeen, ObjectGone, ObjectSeen, PodGone, PodSeen
+from situate.core.model.devices import ResourceClaim
 from situate.server.placing.bind_transaction import NODES
 from situate.server.requests import SYSTEM, Target
 from situate.server.resources import BY_KIND
@@ -61,6 +62,24 @@ def test_what_is_there_is_told_with_pods_last() -> None:
             ("PodSeen", "a"),
         ]
         assert told.feed.revision == world.registry.cache.revision
+
+    tell(story)
+
+
+def test_a_claim_is_told_in_its_version() -> None:
+    """A scheduler writes it in that version: a claim that somebody else has written since is decided on again."""
+
+    async def story(world: World) -> None:
+        told = Told(world)
+        claim = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "spec": {}}
+        first = await world.create({**claim, "metadata": {"name": "first", "namespace": "default"}})
+        told.feed.begin()
+        following = asyncio.create_task(told.feed.follow())
+        second = await world.create({**claim, "metadata": {"name": "second", "namespace": "default"}})
+        await until(lambda: ("ObjectSeen", "ResourceClaim second") in told.names())
+        following.cancel()
+        seen = [one.item for one in told.changes if isinstance(one, ObjectSeen) and isinstance(one.item, ResourceClaim)]
+        assert [one.metadata.resource_version for one in seen] == [str(first.revision), str(second.revision)]
 
     tell(story)
 

@@ -13,10 +13,12 @@ from contextlib import aclosing
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from situate.core.changes import Change, NodeGone, NodeSeen, ObjectGone, ObjectSeen, PodGone, PodRef, PodSeen
 from situate.core.model.base import Model
 from situate.core.model.custom_groups.table import CUSTOM_GROUP_KINDS
+from situate.core.model.devices import ResourceClaim
 from situate.core.model.node import Node
 from situate.core.model.pod import Pod
 from situate.loop.drive import describe_error
@@ -93,7 +95,7 @@ class EngineFeed:
         changes: list[Change] = []
         for resource, model in self._kinds:
             for stored in self._cache.all(resource):
-                self._add(model, stored.key, stored.value, None, changes)
+                self._add(model, stored.key, stored.value, stored.revision, None, changes)
                 if len(changes) >= AT_ONCE:
                     self._tell(self._allowed(changes))
                     changes = []
@@ -102,7 +104,11 @@ class EngineFeed:
 
     def objects(self) -> list[Change]:
         """All objects that the engine would get."""
-        seen = [_seen(model, stored.value) for resource, model in self._kinds for stored in self._cache.all(resource)]
+        seen = [
+            _seen(model, stored.value, stored.revision)
+            for resource, model in self._kinds
+            for stored in self._cache.all(resource)
+        ]
         return self._allowed([one for one in seen if not isinstance(one, str)])
 
     def _allowed(self, changes: list[Change]) -> list[Change]:
@@ -129,7 +135,7 @@ class EngineFeed:
                     stored = self._cache.get(resource, namespace, name) if model.__name__ == kind else None
                     if stored is not None and stored.revision <= self.revision:
                         changes: list[Change] = []
-                        self._add(model, stored.key, stored.value, None, changes)
+                        self._add(model, stored.key, stored.value, stored.revision, None, changes)
                         self._tell(changes)
 
     def _changes(self, batch: Batch) -> list[Change]:
@@ -140,13 +146,15 @@ class EngineFeed:
                 continue
             before = None if event.before is None else event.before.value
             if event.entry is not None:
-                self._add(model, event.key, event.entry.value, before, changes)
+                self._add(model, event.key, event.entry.value, event.entry.modified, before, changes)
             elif before is not None:
                 self._remove(model, event.key, before, changes)
         return changes
 
-    def _add(self, model: type[Model], key: str, value: bytes, before: bytes | None, changes: list[Change]) -> None:
-        seen = _seen(model, value)
+    def _add(
+        self, model: type[Model], key: str, value: bytes, revision: int, before: bytes | None, changes: list[Change]
+    ) -> None:
+        seen = _seen(model, value, revision)
         if not isinstance(seen, str):
             changes.append(seen)
             if self._kept:
@@ -164,14 +172,17 @@ class EngineFeed:
             changes.append(change)
 
 
-def _seen(model: type[Model], value: bytes) -> Change | str:
-    """The change, or why there is none."""
+def _seen(model: type[Model], value: bytes, revision: int) -> Change | str:
+    """The change, or why there is none. Claims have their resourceVersion: they are written in the version that the
+    engine decided on, and older news of them is told from newer."""
     try:
         if model is Pod:
             return PodSeen(decode_pod(value))
         if model is Node:
             return NodeSeen(decode_node(value))
         found: Any = decode(model, value)
+        if model is ResourceClaim:
+            found = replace(found, metadata=replace(found.metadata, resource_version=str(revision)))
         return ObjectSeen(found)
     except Exception as error:  # noqa: BLE001 - whatever it is, it is about this object
         return describe_error(error)
