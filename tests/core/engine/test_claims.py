@@ -479,3 +479,21 @@ def test_a_node_is_held_for_a_nominated_pod_once_its_claim_is_seen() -> None:
     held = one.state.nominations.get("default/p")
     assert held is not None
     assert held.node == "n1"
+
+
+def test_a_node_is_held_again_once_a_claim_is_back_that_went_before_the_bind() -> None:
+    claimed, seen = pod_and_claim("p")
+    assert isinstance(seen, PodSeen)
+    assert isinstance(claimed, ObjectSeen)
+    nominated = replace(seen.pod, status=replace(seen.pod.status, nominated_node_name="n1"))
+    one = engine(NodeSeen(node("n1")), ObjectSeen(slice_of("n1", device("g"))))
+    [ask] = of_kind(one.step(2, [claimed, PodSeen(nominated)]), BindClaims)
+    assert one.state.nominations.get("default/p") is None, "it has the node"
+    one.step(3, [ObjectGone(claimed.item), ClaimsFailed(ask.pod, ask.attempt, "the claim is gone")])
+    one.step(20_000, [])
+    assert one.queue.get("default/p").state is QueueState.GATED
+    assert one.state.nominations.get("default/p") is None
+    one.step(20_001, [Paused(paused=True), claimed])
+    held = one.state.nominations.get("default/p")
+    assert held is not None
+    assert held.node == "n1"

@@ -277,7 +277,8 @@ class Engine:
     def _renominate(self, entry: QueuedPod) -> None:
         """A pod is gated no longer: hold the node that its status names, if that was left until now."""
         node = entry.pod.status.nominated_node_name
-        if node and not entry.nominated and not self.cluster.rules.nominates_gated_pods:
+        held = self.state.nominations.get(entry.key)
+        if node and held is None and not self.cluster.rules.nominates_gated_pods:
             self.cycle.preemptor.renominate(entry, node)
 
     def _worth_own_change(self, entry: QueuedPod, before: PodClass) -> bool:
