@@ -491,7 +491,9 @@ def test_a_node_is_held_again_once_a_claim_is_back_that_went_before_the_bind() -
     assert one.state.nominations.get("default/p") is None, "it has the node"
     one.step(3, [ObjectGone(claimed.item), ClaimsFailed(ask.pod, ask.attempt, "the claim is gone")])
     one.step(20_000, [])
-    assert one.queue.get("default/p").state is QueueState.GATED
+    entry = one.queue.get("default/p")
+    assert entry is not None
+    assert entry.state is QueueState.GATED
     assert one.state.nominations.get("default/p") is None
     one.step(20_001, [Paused(paused=True), claimed])
     held = one.state.nominations.get("default/p")
