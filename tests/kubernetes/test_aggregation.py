@@ -105,6 +105,11 @@ def available(own: OwnCluster) -> tuple[str, str]:
     return "", ""
 
 
+def is_described(other: Cluster) -> bool:
+    """kube-apiserver publishes it some time after it serves the kind."""
+    return API.removeprefix("/") in other.api.get("/openapi/v3")["paths"]
+
+
 @pytest.fixture(scope="module")
 def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Two]:
     folder = tmp_path_factory.mktemp("aggregation")
@@ -123,6 +128,7 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Two]:
             assert port is not None
             own.api.create(registered(port), "default")
             wait_until(lambda: available(own) == ("True", "Passed"), "the API to be available", WITHIN_S)
+            wait_until(lambda: is_described(other), "the other server to publish its OpenAPI", WITHIN_S)
             yield Two(own, other)
 
 
