@@ -17,7 +17,7 @@ from situate.core.engine.engine import Engine
 from situate.core.model.named import NamedObject
 from situate.core.queue.queued_pod import QueuedPod, QueueState
 from situate.sim.checkers import JUST_NOW_MS, Checkers
-from situate.sim.scheduler_step import SchedulerStep
+from situate.sim.steps import SchedulerStep
 from storage_builders import claimed, storage_class, volume, waiting
 
 HEAD = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}

@@ -50,7 +50,7 @@ from situate.sim.expected_state import ExpectedState, PendingEviction, bound_in,
 from situate.sim.extender_calls import ExtenderCalls, Takes
 from situate.sim.gang_checkers import decided_together, evicted_whole, gangs_that_fit
 from situate.sim.room import overfull, running_on
-from situate.sim.scheduler_step import SchedulerStep, concerns_all, gates
+from situate.sim.steps import SchedulerStep, concerns_all, gates
 from situate.sim.store import ref_of
 
 AUDIT_EVERY: Final = 101

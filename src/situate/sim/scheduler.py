@@ -23,7 +23,7 @@ from situate.sim.extender import SimulatedExtenders
 from situate.sim.faults import CALM, Faults
 from situate.sim.feed import WatchFeed
 from situate.sim.performer import FaultyPerformer
-from situate.sim.scheduler_step import SchedulerStep
+from situate.sim.steps import SchedulerStep
 from situate.sim.store import ObjectStore, StoreEvent
 from situate.sim.timeline import Timeline
 
