@@ -23,7 +23,7 @@ from functools import partial
 from pathlib import Path
 
 import uvloop
-from nodes import hollow, registered
+from nodes import cpu_s, hollow, registered
 from whole import SETTLE_S, roll_out
 
 from server import Peer, namespace, say
@@ -40,7 +40,6 @@ from store.etcd_server import Etcd  # noqa: E402
 NODES, SLOTS, PODS, ROUNDS = 1_000, 5, 4_500, 2
 NODE_PROCESSES = 2
 
-TICKS = os.sysconf("SC_CLK_TCK")
 RATE_GOAL = 1.0
 """The rate of two servers and three schedulers over that of one and one, at least."""
 
@@ -75,11 +74,6 @@ class Result:
     @property
     def total_us(self) -> float:
         return sum(self.cpu_us.values())
-
-
-def process_us(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) * 1e6 / TICKS
 
 
 @contextmanager
@@ -125,9 +119,9 @@ async def measure(peer: Peer, pids: dict[str, int], nodes: int, pods: int) -> tu
         await registered(session, nodes)
         await asyncio.sleep(SETTLE_S)
         space = await namespace(session, "bench-servers")
-        before = {name: process_us(pid) for name, pid in pids.items()}
+        before = {name: cpu_s(pid) for name, pid in pids.items()}
         took = await roll_out(session, space, "whole", pods, "1")
-        return took, {name: (process_us(pid) - before[name]) / pods for name, pid in pids.items()}
+        return took, {name: (cpu_s(pid) - before[name]) * 1e6 / pods for name, pid in pids.items()}
 
 
 def table(found: dict[Layout, Result]) -> str:

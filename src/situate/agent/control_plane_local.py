@@ -50,7 +50,7 @@ from situate.server.registry.watchers import WatchEvent
 from situate.server.requests import SYSTEM, Caller, DeleteOptions, Object, Target, WatchOptions
 from situate.server.resources import BY_KIND
 from situate.wire.bodies import micro_time
-from situate.wire.errors import MODIFIED
+from situate.wire.errors import is_modified
 
 PODS: Final = BY_KIND["v1", "Pod"]
 NODES: Final = BY_KIND["v1", "Node"]
@@ -279,8 +279,8 @@ def _control_plane_error(error: Exception, stale: Sequence[int]) -> ControlPlane
     if isinstance(error, ControlPlaneError):
         return error
     if isinstance(error, StatusError):
-        modified = error.code == HTTPStatus.CONFLICT and MODIFIED in error.message
-        return (StaleError if error.code in stale and not modified else ControlPlaneError)(error.message)
+        may_retry = error.code not in stale or is_modified(error.code, error.message)
+        return (ControlPlaneError if may_retry else StaleError)(error.message)
     return ControlPlaneError(describe_error(error))
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from situate.wire.errors import MODIFIED, InputError
+from situate.wire.errors import InputError, is_modified
 
 MESSAGE_CHARS: Final = 1_000
 """The longest message to keep; a server may respond with pages of HTML."""
@@ -91,7 +91,7 @@ class ApiError(Exception):
     @property
     def modified(self) -> bool:
         """Other writers changed the object while the request was being applied: the same request may succeed."""
-        return self.conflict and MODIFIED in self.message
+        return is_modified(self.status, self.message)
 
     @property
     def gone(self) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 MAX_LINE = 1_000  # characters; hostile input must not fill the screen
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
 """What a 409 says when other writers changed the object while a request was being applied."""
+_CONFLICT = 409
 
 # Line breaks of every kind, and other control characters of terminals.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
@@ -25,6 +26,11 @@ _WORDS = {
     "null": "null",
 }
 _QUANTITY = {"str", "int", "float"}
+
+
+def is_modified(status: int, message: str) -> bool:
+    """Whether an API error says that other writers changed the object meanwhile: the same request may succeed."""
+    return status == _CONFLICT and MODIFIED in message
 
 
 class InputError(ValueError):

@@ -111,8 +111,17 @@ def api_of(obj: Object, discovered: Discovered = NO_RESOURCES) -> AggregatedApi:
     )
 
 
+def conditions_of(obj: Object) -> Sequence[Object]:
+    return (obj.get("status") or {}).get("conditions") or ()
+
+
+def available(obj: Object) -> Object | None:
+    """The condition Available."""
+    return next((one for one in conditions_of(obj) if one.get("type") == AVAILABLE), None)
+
+
 def _problem(obj: Object) -> str:
-    for one in (obj.get("status") or {}).get("conditions") or ():
-        if one.get("type") == AVAILABLE:
-            return "" if one.get("status") == "True" else one.get("message") or one.get("reason") or "not available"
-    return "not checked yet"
+    one = available(obj)
+    if one is None:
+        return "not checked yet"
+    return "" if one.get("status") == "True" else one.get("message") or one.get("reason") or "not available"

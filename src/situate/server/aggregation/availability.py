@@ -11,7 +11,6 @@ import os
 import ssl
 from collections.abc import Callable
 from contextlib import aclosing
-from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Final, NamedTuple
 
@@ -19,7 +18,16 @@ from situate.loop.drive import describe_error
 from situate.loop.logs import Log
 from situate.server.admission.webhooks.client import CallError
 from situate.server.admission.webhooks.endpoints import UnresolvedError
-from situate.server.aggregation.apis import AVAILABLE, SERVICES, AggregatedApi, AggregatedApis, api_of, is_remote
+from situate.server.aggregation.apis import (
+    AVAILABLE,
+    SERVICES,
+    AggregatedApi,
+    AggregatedApis,
+    api_of,
+    available,
+    conditions_of,
+    is_remote,
+)
 from situate.server.aggregation.connector import ApiServerConnector, user_headers
 from situate.server.aggregation.discovered import Discovered, DiscoveryError, read_resources
 from situate.server.errors import StatusError
@@ -29,6 +37,7 @@ from situate.server.registry.registry import Registry
 from situate.server.registry.stored_object import StoredObject
 from situate.server.requests import APISERVER, Caller, Target, WatchOptions
 from situate.store.errors import StoreError
+from situate.wire.bodies import seconds_time
 
 CHECK_S: Final = 5.0
 """How often each server is asked."""
@@ -140,14 +149,13 @@ class AvailabilityController:
         return read_resources(body, f"{api.group}/{api.version}")
 
     async def _write(self, stored: StoredObject, found: Availability) -> None:
-        now = datetime.fromtimestamp(self._wall_ns() // 1_000_000_000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        now = seconds_time(self._wall_ns())
 
         def change(obj: Object, _stored: StoredObject) -> Object:
-            conditions = (obj.get("status") or {}).get("conditions") or []
-            old: Object = next((one for one in conditions if one.get("type") == AVAILABLE), {})
+            old: Object = available(obj) or {}
             since = old.get("lastTransitionTime") if old.get("status") == found.status else now
             new = {"type": AVAILABLE, **found._asdict(), "lastTransitionTime": since}
-            others = [one for one in conditions if one.get("type") != AVAILABLE]
+            others = [one for one in conditions_of(obj) if one.get("type") != AVAILABLE]
             return {**obj, "status": {"conditions": [*others, new]}}
 
         target = Target(SERVICES, "", stored.name)
@@ -158,10 +166,8 @@ class AvailabilityController:
 
 
 def _current(obj: Object) -> Availability | None:
-    for one in (obj.get("status") or {}).get("conditions") or ():
-        if one.get("type") == AVAILABLE:
-            return Availability(one.get("status", ""), one.get("reason", ""), one.get("message", ""))
-    return None
+    one = available(obj)
+    return None if one is None else Availability(one.get("status", ""), one.get("reason", ""), one.get("message", ""))
 
 
 def _why(error: Exception) -> str:
